@@ -1,0 +1,50 @@
+//! Applying an accumulate under the target's element locks.
+//!
+//! Rows are cut where lock stripes end; a lock is kept over consecutive rows of
+//! one stripe and given up before the next is taken.
+//!
+//! # Safety
+//! PATCH-MAPPED for both sides is the caller's; ELEMENT-LOCK: elements of a
+//! rank's memory change under the lock of their stripe, by every accumulate.
+#![allow(unsafe_code)]
+
+use super::kernels::{ElementKind, accumulate_bytes};
+use super::locks::{ElementLocks, STRIPE_BYTES};
+use crate::copy::Patch;
+
+/// Adds `alpha` times the patch at `src` to the patch at `dst`, which lies at `offset` of the slot that `locks` guard.
+///
+/// # Safety
+/// PATCH-MAPPED on both sides; rows are whole elements of `kind`, aligned at `dst`.
+#[inline]
+pub(crate) unsafe fn apply_patch(
+    locks: &ElementLocks,
+    offset: u64,
+    dst: *mut u8,
+    src: *const u8,
+    patch: &Patch,
+    kind: ElementKind,
+    alpha: &[u8; 16],
+) {
+    let element = kind.size();
+    let mut held = None;
+    let visit = |row_dst: *mut u8, row_src: *const u8, bytes: usize| {
+        let mut done = 0;
+        while done < bytes {
+            let at = offset as usize + (row_dst as usize - dst as usize) + done;
+            // A 16-byte element that two stripes share belongs to the one it begins in.
+            let piece = (STRIPE_BYTES - at % STRIPE_BYTES).next_multiple_of(element).min(bytes - done);
+            let stripe = at / STRIPE_BYTES;
+            if !matches!(&held, Some((of, _)) if *of == stripe) {
+                // First give up the old one: nobody holds two.
+                drop(held.take());
+                held = Some((stripe, locks.of(at).lock()));
+            }
+            // SAFETY: PATCH-MAPPED, ELEMENT-LOCK, and pieces are whole elements.
+            unsafe { accumulate_bytes(kind, row_dst.add(done), row_src.add(done), piece, alpha) };
+            done += piece;
+        }
+    };
+    // SAFETY: PATCH-MAPPED.
+    unsafe { patch.for_each_row(dst, src, visit) };
+}

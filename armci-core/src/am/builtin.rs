@@ -1,0 +1,148 @@
+//! The handlers behind put, get, accumulate and read-modify-write by message.
+//!
+//! Whatever a message asks for is checked against this rank's own region table
+//! before a byte moves.
+//!
+//! # Safety
+//! REGION-LIVE: what lies inside the bounds that the region table gives is
+//! mapped. REQUEST-SLOT (see `transport/shm`) for payloads and replies.
+#![allow(unsafe_code)]
+
+use bytemuck::{Pod, Zeroable};
+
+use super::message::{REPLY_INLINE_MAX, STAGING_BYTES};
+use crate::accumulate::kernels::ElementKind;
+use crate::copy::Patch;
+use crate::memory::RegionId;
+use crate::node::Node;
+use crate::rmw::RmwArgs;
+use crate::transport::{Incoming, Remote, Transport};
+
+/// Ids of the built-in handlers.
+pub(crate) const PUT: u16 = 1;
+pub(crate) const GET: u16 = 2;
+pub(crate) const ACCUMULATE: u16 = 3;
+pub(crate) const RMW: u16 = 4;
+
+/// Rows in the target's memory, as every transfer message names them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct Rows {
+    pub(crate) region: u64,
+    /// First byte, in the target's part of the region.
+    pub(crate) offset: u64,
+    /// Bytes from the start of one row to the start of the next.
+    pub(crate) stride: u64,
+    pub(crate) row: u32,
+    pub(crate) rows: u32,
+}
+
+impl Rows {
+    /// All bytes of the rows.
+    pub(crate) fn bytes(&self) -> usize {
+        self.row as usize * self.rows as usize
+    }
+
+    /// The patch between these rows, strided, and packed bytes; `scatter` if the packed side is the source.
+    fn patch(&self, scatter: bool) -> Patch {
+        let strides = [[self.stride as usize], [self.row as usize]];
+        let [dst, src] = if scatter { [&strides[0], &strides[1]] } else { [&strides[1], &strides[0]] };
+        Patch::new(dst, src, &[self.row as usize, self.rows as usize])
+    }
+}
+
+/// What an accumulate message says besides.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct AccumulateArgs {
+    pub(crate) rows: Rows,
+    pub(crate) alpha: [u8; 16],
+    pub(crate) kind: u64,
+}
+
+/// Serves a message of this crate; says how long the reply is.
+pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming<'_>) -> Result<usize, String> {
+    match incoming.handler {
+        PUT => {
+            let (rows, data) = arguments::<Rows>(incoming)?;
+            let to = locate(node, &rows, 1)?;
+            let data = payload(incoming, data, &rows)?;
+            // SAFETY: REGION-LIVE by `locate`; the payload is as long as the rows.
+            unsafe { transport.put_patch(to, data.as_ptr(), &rows.patch(true)) };
+            Ok(0)
+        }
+        GET => {
+            let (rows, _) = arguments::<Rows>(incoming)?;
+            let from = locate(node, &rows, 1)?;
+            let bytes = rows.bytes();
+            if bytes > STAGING_BYTES {
+                return Err(format!("{bytes} bytes were asked for in one message, at most {STAGING_BYTES} fit"));
+            }
+            let to = if bytes <= REPLY_INLINE_MAX { incoming.reply_inline } else { incoming.reply_staged };
+            // SAFETY: REGION-LIVE by `locate`; REQUEST-SLOT, and the reply fits.
+            unsafe { transport.get_patch(from, to, &rows.patch(false)) };
+            Ok(bytes)
+        }
+        ACCUMULATE => {
+            let (AccumulateArgs { rows, alpha, kind }, data) = arguments(incoming)?;
+            let kind = u8::try_from(kind).ok().and_then(ElementKind::from_number).ok_or_else(|| format!("there is no element kind {kind}"))?;
+            if rows.row as usize % kind.size() != 0 {
+                return Err(format!("rows of {} bytes are no whole elements of {kind:?}", rows.row));
+            }
+            let to = locate(node, &rows, kind.align() as u64)?;
+            let data = payload(incoming, data, &rows)?;
+            // SAFETY: REGION-LIVE and aligned by `locate`; whole elements; the payload is as long as the rows.
+            unsafe { transport.accumulate(to, data.as_ptr(), &rows.patch(true), kind, &alpha) };
+            Ok(0)
+        }
+        RMW => {
+            let (args, _) = arguments::<RmwArgs>(incoming)?;
+            let rmw = args.rmw().ok_or("the read-modify-write makes no sense")?;
+            let rows = Rows { region: args.region, offset: args.offset, stride: 0, row: args.bytes, rows: 1 };
+            let at = locate(node, &rows, args.bytes.into())?;
+            // SAFETY: REGION-LIVE and aligned by `locate`.
+            let found = unsafe { transport.rmw(at, rmw) };
+            // SAFETY: REQUEST-SLOT; 8 bytes fit the short reply.
+            unsafe { incoming.reply_inline.copy_from_nonoverlapping(found.to_ne_bytes().as_ptr(), 8) };
+            Ok(8)
+        }
+        other => Err(format!("there is no built-in handler {other}")),
+    }
+}
+
+/// The fixed part of a message's arguments, and what follows it.
+fn arguments<'a, A: Pod>(incoming: &Incoming<'a>) -> Result<(A, &'a [u8]), String> {
+    let (fixed, rest) = incoming
+        .inline
+        .split_at_checked(size_of::<A>())
+        .ok_or_else(|| format!("{} bytes of arguments are too few", incoming.inline.len()))?;
+    Ok((bytemuck::pod_read_unaligned(fixed), rest))
+}
+
+/// The data of a message: behind its arguments, or staged.
+fn payload<'a>(incoming: &Incoming<'a>, inline: &'a [u8], rows: &Rows) -> Result<&'a [u8], String> {
+    let data = if incoming.staged.is_empty() { inline } else { incoming.staged };
+    if data.len() == rows.bytes() {
+        Ok(data)
+    } else {
+        Err(format!("{} bytes of data came for rows of {} bytes", data.len(), rows.bytes()))
+    }
+}
+
+/// Where rows lie in this rank's slot, once they are known to lie inside their region.
+fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
+    let id = RegionId::from_bits(rows.region);
+    let rank = node.who().rank;
+    let part = node.mine().regions.part(id).ok_or_else(|| format!("region {id} does not exist there"))?;
+    let span = u64::from(rows.rows.saturating_sub(1))
+        .checked_mul(rows.stride)
+        .and_then(|span| span.checked_add(rows.row.into()))
+        .and_then(|span| span.checked_add(rows.offset));
+    if span.is_none_or(|end| end > part.len) {
+        return Err(format!("{rows:?} leave region {id}, which has {} bytes there", part.len));
+    }
+    if rows.offset % align != 0 || (rows.rows > 1 && rows.stride % align != 0) {
+        return Err(format!("{rows:?} are not aligned to {align} bytes"));
+    }
+    Ok(Remote { rank, offset: part.offset + rows.offset })
+}

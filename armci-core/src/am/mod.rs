@@ -1,0 +1,27 @@
+//! Active messages: small pieces of work done at another rank, by whoever serves it.
+//!
+//! ```text
+//!   origin                                         target
+//!   take a request slot (credit)
+//!   payload -> the slot's staging chunk
+//!   header + arguments  ------ inbox (ring) ------>  service context: progress thread,
+//!   go on, or wait                                   or a thread of the rank that waits
+//!                                                        run the handler
+//!   the slot's reply cell  <---- reply + status ----  never blocks: the slot was kept for it
+//!   give the slot back
+//! ```
+//!
+//! Rules. Messages of one rank to one target are served in the order sent, one
+//! at a time per target. A handler computes and replies; it does not
+//! communicate, so serving never waits, and a job cannot deadlock in it. A rank
+//! that has no credit left, or finds the target's inbox full, serves its own
+//! inbox while it waits.
+
+pub(crate) mod builtin;
+pub(crate) mod handlers;
+pub(crate) mod message;
+pub(crate) mod origin;
+pub(crate) mod service;
+
+pub use handlers::{Delivery, HandlerId, Reply};
+pub use message::{INLINE_MAX, STAGING_BYTES};

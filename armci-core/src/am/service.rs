@@ -1,0 +1,135 @@
+//! The service context: the one place where a rank's inbox is emptied.
+//!
+//! It is advanced by whoever wins one compare-and-swap on its owner word: the
+//! progress thread, or a thread of the rank that waits inside a call. The loser
+//! moves on; nobody waits for it, and no lock guards what it touches.
+//!
+//! # Safety
+//! SERVICE-OWNER: only the thread that moved the owner word from free to taken,
+//! and has not moved it back, takes messages from the inbox. The word is taken
+//! with acquire and left with release, so owners follow one another.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+use progress_thread::Advance;
+
+use super::builtin;
+use super::handlers::{FIRST_USER_HANDLER, Handlers, Reply};
+use super::message::{STAGING_BYTES, Status};
+use crate::node::Node;
+use crate::transport::shm::Shm;
+use crate::transport::{Incoming, Served, Transport};
+
+/// Messages served before the owner word is given up.
+const BATCH: usize = 64;
+
+/// Who advances the service context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// The progress thread.
+    ProgressThread,
+    /// A thread of the rank that waits inside a call.
+    Waiter,
+}
+
+/// A rank's service context.
+#[derive(Debug)]
+pub(crate) struct Service {
+    owner: CachePadded<AtomicU32>,
+    node: Arc<Node>,
+    transport: Shm,
+    handlers: Handlers,
+    served_by_thread: AtomicU64,
+    served_by_waiters: AtomicU64,
+    stopping: AtomicBool,
+}
+
+impl Service {
+    pub(crate) fn new(node: Arc<Node>, transport: Shm) -> Self {
+        Service {
+            owner: CachePadded::new(AtomicU32::new(0)),
+            node,
+            transport,
+            handlers: Handlers::new(),
+            served_by_thread: AtomicU64::new(0),
+            served_by_waiters: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The user's handlers.
+    pub(crate) fn handlers(&self) -> &Handlers {
+        &self.handlers
+    }
+
+    /// Whether a message waits.
+    #[inline]
+    pub(crate) fn has_message(&self) -> bool {
+        self.transport.has_message()
+    }
+
+    /// Serves what waits, if nobody else is at it; says how many messages that were.
+    #[inline]
+    pub(crate) fn advance(&self, server: Server) -> usize {
+        if !self.has_message() || self.owner.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return 0;
+        }
+        let mut served = 0;
+        // SAFETY: SERVICE-OWNER: the word was moved to taken above.
+        while served < BATCH && unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming)) } {
+            served += 1;
+        }
+        self.owner.store(0, Ordering::Release);
+        let count = match server {
+            Server::ProgressThread => &self.served_by_thread,
+            Server::Waiter => &self.served_by_waiters,
+        };
+        count.fetch_add(served as u64, Ordering::Relaxed);
+        served
+    }
+
+    /// Requests served so far: by the progress thread, by the rank's own threads.
+    pub(crate) fn served(&self) -> (u64, u64) {
+        (self.served_by_thread.load(Ordering::Relaxed), self.served_by_waiters.load(Ordering::Relaxed))
+    }
+
+    fn serve(&self, incoming: &Incoming<'_>) -> Served {
+        let result = if incoming.handler < FIRST_USER_HANDLER {
+            builtin::serve(&self.node, &self.transport, incoming)
+        } else {
+            let mut reply = Reply::new(incoming);
+            self.handlers.run(incoming, &mut reply).map(|()| reply.len)
+        };
+        match result {
+            Ok(len) => (Status::Done, len),
+            Err(mut reason) => {
+                while reason.len() > STAGING_BYTES {
+                    reason.pop();
+                }
+                let mut reply = Reply::new(incoming);
+                // The reason was cut to what fits.
+                let _ = reply.set(reason.as_bytes());
+                (Status::Refused, reply.len)
+            }
+        }
+    }
+}
+
+impl Advance for Service {
+    fn advance(&self) -> usize {
+        Service::advance(self, Server::ProgressThread)
+    }
+
+    fn park(&self) {
+        let awake = || self.has_message() || self.stopping.load(Ordering::Acquire);
+        self.node.mine().service_bell.sleep_unless(awake);
+    }
+
+    fn wake(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.node.mine().service_bell.ring();
+    }
+}

@@ -1,0 +1,49 @@
+//! The exchange: every rank shows a few bytes, every rank reads them all.
+//!
+//! The step that all collectives on a node are made of. Each rank writes its
+//! contribution into its own buffer, all meet at the node's barrier, each reads
+//! what it needs of the others.
+//!
+//! # Protocol
+//! Two buffers, used in turn. A rank writes buffer `k % 2` for round `k` after
+//! it left the barrier of round `k - 1`, which every rank entered only after it
+//! had read round `k - 2`: the same buffer is free again.
+//!
+//! # Safety
+//! EXCHANGE-ROUND: between writing and the round's barrier only the owner
+//! touches a buffer; after it, and until the next round's barrier, all only read it.
+#![allow(unsafe_code)]
+
+use crate::primitive::Cell;
+
+/// Bytes a rank contributes to one round at most.
+pub(crate) const EXCHANGE_BYTES: usize = 16 << 10;
+
+/// A rank's two buffers.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct ExchangeBuffers([Cell<[u8; EXCHANGE_BYTES]>; 2]);
+
+impl ExchangeBuffers {
+    /// Writes this rank's contribution to a round.
+    ///
+    /// # Safety
+    /// EXCHANGE-ROUND: these are the caller's own buffers, and it has not yet arrived at this round's barrier.
+    pub(crate) unsafe fn write(&self, round: u64, bytes: &[u8]) {
+        assert!(bytes.len() <= EXCHANGE_BYTES);
+        self.0[(round % 2) as usize].with_mut(|buffer| {
+            // SAFETY: EXCHANGE-ROUND; the length was checked.
+            unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        });
+    }
+
+    /// Lends the first `len` bytes of a contribution to a round.
+    ///
+    /// # Safety
+    /// EXCHANGE-ROUND: the caller has left this round's barrier and not arrived at the next one's.
+    pub(crate) unsafe fn read<R>(&self, round: u64, len: usize, read: impl FnOnce(&[u8]) -> R) -> R {
+        assert!(len <= EXCHANGE_BYTES);
+        // SAFETY: EXCHANGE-ROUND: nobody writes while we read; the length was checked.
+        self.0[(round % 2) as usize].with(|buffer| read(unsafe { std::slice::from_raw_parts(buffer.cast(), len) }))
+    }
+}

@@ -1,0 +1,149 @@
+//! What all ranks do together: barrier, broadcast, all-reduce, gather.
+//!
+//! All are collective: every rank calls them in the same order, with the same
+//! sizes. Reductions combine in rank order on every rank, so all get the same bits.
+//!
+//! # Safety
+//! EXCHANGE-ROUND (see [`exchange`]): rounds are made by `World::round` only, which keeps their order.
+#![allow(unsafe_code)]
+
+pub(crate) mod exchange;
+
+use bytemuck::Pod;
+
+use crate::error::{Error, Result};
+use crate::world::World;
+use exchange::EXCHANGE_BYTES;
+
+/// How a reduction combines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reduce {
+    /// The sum; integers wrap.
+    Sum,
+    /// The product; integers wrap.
+    Product,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+/// A number that reductions combine: `i32`, `i64`, `u64`, `f32`, `f64`.
+pub trait Number: Pod {
+    /// `self` and `other`, combined.
+    fn combine(self, reduce: Reduce, other: Self) -> Self;
+}
+
+macro_rules! numbers {
+    ($($number:ty: $add:ident, $mul:ident);* $(;)?) => {$(
+        impl Number for $number {
+            #[inline]
+            fn combine(self, reduce: Reduce, other: Self) -> Self {
+                match reduce {
+                    Reduce::Sum => self.$add(other),
+                    Reduce::Product => self.$mul(other),
+                    Reduce::Min => self.min(other),
+                    Reduce::Max => self.max(other),
+                }
+            }
+        }
+    )*};
+}
+use std::ops::{Add, Mul};
+numbers! {
+    i32: wrapping_add, wrapping_mul;
+    i64: wrapping_add, wrapping_mul;
+    u64: wrapping_add, wrapping_mul;
+    f32: add, mul;
+    f64: add, mul;
+}
+
+impl World {
+    /// Shows `mine` to all ranks and meets them; returns the round to read the others' buffers with.
+    fn round(&self, mine: &[u8]) -> u64 {
+        let round = self.next_round();
+        // SAFETY: EXCHANGE-ROUND: our own buffers, and this round's barrier comes next.
+        unsafe { self.exchange_of(self.rank()).write(round, mine) };
+        self.synchronize();
+        round
+    }
+
+    /// Waits until all ranks are here and everything any of them wrote is in place (`ARMCI_Barrier`). Collective.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if a put or accumulate by message was refused since the last fence.
+    pub fn barrier(&self) -> Result<()> {
+        self.check_open()?;
+        // Even a rank with something to report must meet the others.
+        let fenced = self.fence_all();
+        self.synchronize();
+        fenced
+    }
+
+    /// Gives every rank the values that `root` has (`armci_msg_brdcst`). Collective.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if there is no such root.
+    pub fn broadcast<T: Pod>(&self, root: usize, values: &mut [T]) -> Result<()> {
+        self.check_open()?;
+        if root >= self.size() {
+            return Err(Error::Rank { rank: root, size: self.size() });
+        }
+        for piece in bytemuck::cast_slice_mut::<T, u8>(values).chunks_mut(EXCHANGE_BYTES) {
+            let mine = if root == self.rank() { &*piece } else { &[] };
+            let round = self.round(mine);
+            if root != self.rank() {
+                // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
+                unsafe { self.exchange_of(root).read(round, piece.len(), |bytes| piece.copy_from_slice(bytes)) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Combines the values of all ranks, element by element, and gives all the result (`armci_msg_gop`). Collective.
+    ///
+    /// # Errors
+    /// If the job has ended.
+    pub fn all_reduce<T: Number>(&self, values: &mut [T], reduce: Reduce) -> Result<()> {
+        self.check_open()?;
+        let per_round = EXCHANGE_BYTES / size_of::<T>();
+        for piece in values.chunks_mut(per_round) {
+            let round = self.round(bytemuck::cast_slice(piece));
+            let bytes = size_of_val(piece);
+            for rank in 0..self.size() {
+                // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
+                unsafe {
+                    self.exchange_of(rank).read(round, bytes, |theirs| {
+                        let theirs = theirs.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
+                        for (value, other) in piece.iter_mut().zip(theirs) {
+                            *value = if rank == 0 { other } else { value.combine(reduce, other) };
+                        }
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every rank the values of every rank, in rank order. Collective; all bring the same number.
+    ///
+    /// # Errors
+    /// If the job has ended.
+    pub fn all_gather<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
+        self.check_open()?;
+        let mut all = vec![T::zeroed(); mine.len() * self.size()];
+        let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut all);
+        let mine: &[u8] = bytemuck::cast_slice(mine);
+        for (index, piece) in mine.chunks(EXCHANGE_BYTES).enumerate() {
+            let round = self.round(piece);
+            for rank in 0..self.size() {
+                let start = rank * mine.len() + index * EXCHANGE_BYTES;
+                let to = &mut bytes[start..start + piece.len()];
+                // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
+                unsafe { self.exchange_of(rank).read(round, piece.len(), |theirs| to.copy_from_slice(theirs)) };
+            }
+        }
+        Ok(all)
+    }
+}

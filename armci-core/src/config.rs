@@ -1,0 +1,236 @@
+//! Every setting, in one table.
+//!
+//! A setting is an environment variable, read once when a rank joins its job,
+//! checked there, and kept in [`Config`]. [`SETTINGS`] is the only list of
+//! them: the README's table is printed from it, and a test holds both together.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// One row of the table of settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The environment variable.
+    pub name: &'static str,
+    /// What it may hold.
+    pub values: &'static str,
+    /// What holds when it is not set.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// Every setting that a user may make.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "ARMCI_PROGRESS",
+        values: "`thread`, `none`",
+        default: "`thread`",
+        meaning: "who serves active messages while a rank computes: its progress thread, or nobody until the rank calls in (for study; unsafe for programs that block elsewhere)",
+    },
+    Setting {
+        name: "ARMCI_PROTOCOL",
+        values: "`rma`, `am`, or a list such as `rmw=am,accumulate=am`",
+        default: "`rma`",
+        meaning: "the path of `put`, `get`, `accumulate` and `rmw`: directly into the target's memory, or by active message",
+    },
+    Setting {
+        name: "ARMCI_SLOT",
+        values: "bytes, with `K`, `M`, `G` or `T`",
+        default: "the node's memory, rounded up to a power of two",
+        meaning: "address space reserved for each rank's memory (a power of two, at least 16M; set it small under valgrind)",
+    },
+    Setting {
+        name: "ARMCI_MEMORY",
+        values: "bytes, with `K`, `M`, `G` or `T`",
+        default: "available memory and cgroup limits, less a margin",
+        meaning: "how much memory the ranks of a node may allocate together",
+    },
+    Setting {
+        name: "ARMCI_SPIN",
+        values: "microseconds",
+        default: "50, or 2 with more ranks than cores",
+        meaning: "how long a waiting rank spins before it sleeps in the kernel",
+    },
+];
+
+/// Who serves active messages while a rank computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// A progress thread of the rank (paper 003, "AT").
+    Thread,
+    /// Nobody: only the rank itself, whenever it waits inside a call (paper 003, "D").
+    None,
+}
+
+/// How an operation reaches its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// By remote memory access, wherever the transport can.
+    Rma,
+    /// By active message, always.
+    Am,
+}
+
+/// The path asked for, per kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Protocol {
+    /// For `put` and its strided forms.
+    pub put: Path,
+    /// For `get` and its strided forms.
+    pub get: Path,
+    /// For `accumulate` and its strided forms.
+    pub accumulate: Path,
+    /// For read-modify-write: fetch-and-add, swap, compare-and-swap.
+    pub rmw: Path,
+}
+
+impl Protocol {
+    /// The same path for every operation.
+    pub const fn all(path: Path) -> Self {
+        Protocol { put: path, get: path, accumulate: path, rmw: path }
+    }
+}
+
+/// The settings of a rank, as read and checked when it joined.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// Who serves active messages while this rank computes.
+    pub progress: Progress,
+    /// The path of each kind of operation.
+    pub protocol: Protocol,
+    /// Address space per rank in bytes, if asked for.
+    pub slot: Option<u64>,
+    /// Memory the ranks of a node may allocate together in bytes, if asked for.
+    pub memory: Option<u64>,
+    /// How long a wait spins before it sleeps, if asked for.
+    pub spin: Option<Duration>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { progress: Progress::Thread, protocol: Protocol::all(Path::Rma), slot: None, memory: None, spin: None }
+    }
+}
+
+impl Config {
+    /// Reads the settings from the environment.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] names the first variable that is not understood.
+    pub fn from_env() -> Result<Self> {
+        Self::from_lookup(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    /// Reads the settings through `lookup`, which answers for a variable's name.
+    fn from_lookup(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
+        let mut config = Config::default();
+        for setting in SETTINGS {
+            let name = setting.name;
+            let Some(value) = lookup(name).filter(|value| !value.is_empty()) else { continue };
+            let parsed = match name {
+                "ARMCI_PROGRESS" => parse_progress(&value).map(|progress| config.progress = progress),
+                "ARMCI_PROTOCOL" => parse_protocol(&value).map(|protocol| config.protocol = protocol),
+                "ARMCI_SLOT" => parse_bytes(&value)
+                    .filter(|bytes| bytes.is_power_of_two() && *bytes >= 16 << 20)
+                    .map(|bytes| config.slot = Some(bytes)),
+                "ARMCI_MEMORY" => parse_bytes(&value).map(|bytes| config.memory = Some(bytes)),
+                "ARMCI_SPIN" => value.parse().ok().map(|us| config.spin = Some(Duration::from_micros(us))),
+                _ => unreachable!("every setting of the table has an arm here"),
+            };
+            parsed.ok_or(Error::Setting { name, value, expected: setting.values })?;
+        }
+        Ok(config)
+    }
+
+    /// The table of settings as Markdown, for the README.
+    pub fn table() -> String {
+        let mut table = String::from("| setting | values | default | meaning |\n|---|---|---|---|\n");
+        for Setting { name, values, default, meaning } in SETTINGS {
+            table.push_str(&format!("| `{name}` | {values} | {default} | {meaning} |\n"));
+        }
+        table
+    }
+}
+
+fn parse_progress(value: &str) -> Option<Progress> {
+    match value {
+        "thread" => Some(Progress::Thread),
+        "none" => Some(Progress::None),
+        _ => None,
+    }
+}
+
+fn parse_path(value: &str) -> Option<Path> {
+    match value {
+        "rma" => Some(Path::Rma),
+        "am" => Some(Path::Am),
+        _ => None,
+    }
+}
+
+fn parse_protocol(value: &str) -> Option<Protocol> {
+    if let Some(path) = parse_path(value) {
+        return Some(Protocol::all(path));
+    }
+    let mut protocol = Protocol::all(Path::Rma);
+    for item in value.split(',') {
+        let (operation, path) = item.split_once('=')?;
+        let path = parse_path(path.trim())?;
+        match operation.trim() {
+            "put" => protocol.put = path,
+            "get" => protocol.get = path,
+            "accumulate" | "acc" => protocol.accumulate = path,
+            "rmw" => protocol.rmw = path,
+            _ => return None,
+        }
+    }
+    Some(protocol)
+}
+
+fn parse_bytes(value: &str) -> Option<u64> {
+    let (digits, shift) = match value.chars().last()?.to_ascii_uppercase() {
+        'K' => (&value[..value.len() - 1], 10),
+        'M' => (&value[..value.len() - 1], 20),
+        'G' => (&value[..value.len() - 1], 30),
+        'T' => (&value[..value.len() - 1], 40),
+        _ => (value, 0),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &'static str, value: &str) -> Result<Config> {
+        Config::from_lookup(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn every_setting_has_a_reader() {
+        for setting in SETTINGS {
+            // A value nobody accepts must be an error, not a panic.
+            assert!(with(setting.name, "?").is_err(), "{} accepts '?'", setting.name);
+        }
+    }
+
+    #[test]
+    fn protocols_are_per_operation() {
+        let protocol = with("ARMCI_PROTOCOL", "rmw=am, acc=am").unwrap().protocol;
+        assert_eq!(protocol, Protocol { put: Path::Rma, get: Path::Rma, accumulate: Path::Am, rmw: Path::Am });
+        assert_eq!(with("ARMCI_PROTOCOL", "am").unwrap().protocol, Protocol::all(Path::Am));
+        assert!(with("ARMCI_PROTOCOL", "put").is_err());
+        assert!(with("ARMCI_PROTOCOL", "put=tcp").is_err());
+    }
+
+    #[test]
+    fn sizes_carry_units_and_overflow_is_an_error() {
+        assert_eq!(with("ARMCI_SLOT", "64m").unwrap().slot, Some(64 << 20));
+        assert!(with("ARMCI_SLOT", "48M").is_err(), "not a power of two");
+        assert!(with("ARMCI_SLOT", "99999999999T").is_err());
+        assert!(with("ARMCI_MEMORY", "µ").is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! The shape of a strided transfer, and the one walk over it.
+//!
+//! A [`Patch`] is ARMCI's description (a row of contiguous bytes, and up to seven levels of "so many times, so far
+//! apart", each side with its own distances) brought to its simplest form: levels counted once are dropped, and
+//! levels that lie contiguously on both sides are merged, so that the row is as long and the levels are as few as
+//! they can be. Guarantees that every row is visited exactly once, inner levels first, without allocating. It does
+//! not check that rows stay inside anything, nor that they are disjoint.
+//!
+//! # Safety
+//! **PATCH-MAPPED**: the caller vouches that every row the shape describes, from the given start, lies in mapped
+//! memory: `row` bytes at `start + sum(index[l] * stride[l])` for all indices below the counts.
+#![allow(unsafe_code)]
+
+/// ARMCI's limit on stride levels.
+pub const MAX_LEVELS: usize = 7;
+
+/// One stride level: how often, and how far apart on either side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Level {
+    count: usize,
+    dst: usize,
+    src: usize,
+}
+
+/// A strided transfer in its simplest form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    row: usize,
+    /// The first `depth` are in use, innermost first.
+    levels: [Level; MAX_LEVELS],
+    depth: usize,
+}
+
+/// The rows of the innermost level, whose shape all planes of a patch share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plane {
+    pub row: usize,
+    pub rows: usize,
+    pub dst_stride: usize,
+    pub src_stride: usize,
+    /// Bytes of the whole patch.
+    pub whole: usize,
+}
+
+impl Patch {
+    /// A patch of rows of `counts[0]` bytes; level `l` repeats what is below it `counts[l + 1]` times, its starts
+    /// `dst_strides[l]` and `src_strides[l]` bytes apart. A count of zero anywhere makes it empty.
+    ///
+    /// # Panics
+    /// If `counts` is not one longer than both `dst_strides` and `src_strides`, or these exceed [`MAX_LEVELS`].
+    #[inline]
+    pub fn new(dst_strides: &[usize], src_strides: &[usize], counts: &[usize]) -> Self {
+        assert!(
+            counts.len() == dst_strides.len() + 1
+                && dst_strides.len() == src_strides.len()
+                && dst_strides.len() <= MAX_LEVELS,
+            "a patch of {} counts cannot have {} and {} strides",
+            counts.len(),
+            dst_strides.len(),
+            src_strides.len()
+        );
+        let mut patch = Patch {
+            row: counts[0],
+            levels: [Level::default(); MAX_LEVELS],
+            depth: 0,
+        };
+        for ((&count, &dst), &src) in counts[1..].iter().zip(dst_strides).zip(src_strides) {
+            patch.push(Level { count, dst, src });
+        }
+        patch
+    }
+
+    /// Adds a level around those there are, by merging where it continues the one below on both sides.
+    #[inline]
+    fn push(&mut self, level: Level) {
+        if level.count == 0 {
+            self.row = 0;
+        } else if level.count == 1 {
+            // Its strides are never taken.
+        } else if self.depth == 0 {
+            if level.dst == self.row && level.src == self.row {
+                self.row *= level.count;
+            } else {
+                self.levels[0] = level;
+                self.depth = 1;
+            }
+        } else {
+            let below = &mut self.levels[self.depth - 1];
+            if level.dst == below.dst.wrapping_mul(below.count)
+                && level.src == below.src.wrapping_mul(below.count)
+            {
+                below.count *= level.count;
+            } else {
+                self.levels[self.depth] = level;
+                self.depth += 1;
+            }
+        }
+    }
+
+    /// Rows after merging; zero if the patch is empty.
+    #[inline]
+    pub fn rows(&self) -> usize {
+        if self.row == 0 {
+            0
+        } else {
+            self.levels[..self.depth]
+                .iter()
+                .map(|level| level.count)
+                .product::<usize>()
+        }
+    }
+
+    /// Bytes the patch moves.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.row * self.rows()
+    }
+
+    /// Calls `visit(dst, src, bytes)` once for each row, inner levels first.
+    ///
+    /// # Safety
+    /// PATCH-MAPPED on both sides, as far as `visit` makes use of the pointers.
+    #[inline(always)]
+    pub unsafe fn for_each_row(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        mut visit: impl FnMut(*mut u8, *const u8, usize),
+    ) {
+        let plane = self.plane();
+        self.for_each_plane(dst, src, |mut to, mut from| {
+            for _ in 0..plane.rows {
+                visit(to, from, plane.row);
+                to = to.wrapping_add(plane.dst_stride);
+                from = from.wrapping_add(plane.src_stride);
+            }
+        });
+    }
+
+    /// The shape of each plane [`Patch::for_each_plane`] visits.
+    #[inline]
+    pub(super) fn plane(&self) -> Plane {
+        let inner = if self.depth == 0 {
+            Level {
+                count: 1,
+                dst: 0,
+                src: 0,
+            }
+        } else {
+            self.levels[0]
+        };
+        Plane {
+            row: self.row,
+            rows: inner.count,
+            dst_stride: inner.dst,
+            src_stride: inner.src,
+            whole: self.bytes(),
+        }
+    }
+
+    /// The walk: calls `visit(dst, src)` with the start of each plane. Only addresses are computed here.
+    #[inline(always)]
+    pub(super) fn for_each_plane(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        mut visit: impl FnMut(*mut u8, *const u8),
+    ) {
+        if self.row == 0 {
+            return;
+        }
+        let outer = self.levels.get(1..self.depth).unwrap_or_default();
+        let (mut to, mut from) = (dst, src);
+        let mut index = [0; MAX_LEVELS];
+        loop {
+            visit(to, from);
+            let mut level = 0;
+            loop {
+                let Some(Level { count, dst, src }) = outer.get(level) else {
+                    return;
+                };
+                index[level] += 1;
+                to = to.wrapping_add(*dst);
+                from = from.wrapping_add(*src);
+                if index[level] < *count {
+                    break;
+                }
+                index[level] = 0;
+                to = to.wrapping_sub(dst.wrapping_mul(*count));
+                from = from.wrapping_sub(src.wrapping_mul(*count));
+                level += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn depth_and_row(dst: &[usize], src: &[usize], counts: &[usize]) -> (usize, usize) {
+        let patch = Patch::new(dst, src, counts);
+        assert_eq!(patch.bytes(), counts.iter().product::<usize>());
+        (patch.depth, patch.row)
+    }
+
+    #[test]
+    fn levels_contiguous_on_both_sides_merge() {
+        assert_eq!(depth_and_row(&[8], &[8], &[8, 10]), (0, 80));
+        assert_eq!(depth_and_row(&[8, 80], &[8, 80], &[8, 10, 3]), (0, 240));
+        assert_eq!(depth_and_row(&[8], &[16], &[8, 10]), (1, 8));
+        assert_eq!(depth_and_row(&[16, 160], &[24, 240], &[8, 10, 3]), (1, 8));
+        assert_eq!(depth_and_row(&[16, 160], &[24, 241], &[8, 10, 3]), (2, 8));
+        assert_eq!(depth_and_row(&[8, 100], &[8, 200], &[8, 10, 3]), (1, 80));
+    }
+
+    #[test]
+    fn levels_counted_once_vanish_and_zero_empties() {
+        assert_eq!(depth_and_row(&[1, 2, 3], &[4, 5, 6], &[8, 1, 1, 1]), (0, 8));
+        assert_eq!(
+            depth_and_row(&[16, 999, 160], &[16, 1, 160], &[8, 10, 1, 3]),
+            (1, 8)
+        );
+        assert_eq!(Patch::new(&[16, 32], &[16, 32], &[8, 0, 3]).rows(), 0);
+        assert_eq!(Patch::new(&[], &[], &[0]).rows(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot have")]
+    fn counts_must_fit_the_strides() {
+        Patch::new(&[16], &[16], &[8]);
+    }
+}

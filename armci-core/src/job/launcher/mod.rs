@@ -1,0 +1,194 @@
+//! The launcher: starts a job's ranks on this node, serves their exchanges, and ends the job as a whole.
+//!
+//! Guaranteed: when [`Job::run`] returns, every rank and what remained in its process group is gone and reaped. Everything
+//! happens on the calling thread, which must live as long as the ranks (the kernel ties their lives to it). A signal that asks the
+//! calling process to end (`SIGINT`, `SIGTERM`, `SIGHUP`, `SIGQUIT`) ends the ranks first; a process with more threads must block
+//! these elsewhere if it wants that promise, otherwise it dies of them, and the ranks with it.
+
+mod ending;
+mod exchange;
+mod output;
+mod signals;
+mod spawn;
+mod watch;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::topology::{self, Bind, Core, Seat, Topology};
+
+/// A program to be run by several ranks: build it up, then [`Job::run`] it.
+///
+/// ```no_run
+/// # use armci_core::job::Job;
+/// let outcome = Job::new(4, "./water")?.args(["--steps", "10"]).tag_output(true).run()?;
+/// assert_eq!(outcome.code, 0, "{:?}", outcome.failed);
+/// # Ok::<(), armci_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Job {
+    ranks: usize,
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    bind: Bind,
+    tag_output: bool,
+    capture_stdout: bool,
+    capture_stderr: bool,
+    no_input: bool,
+    quiet: bool,
+    timeout: Option<Duration>,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What the launching program should exit with: 0, the failed rank's code, 128 + a signal's number, 127 or 126 if the program
+    /// was not found or is not executable, 124 after a time-out.
+    pub code: i32,
+    /// The first rank that failed.
+    pub failed: Option<Failure>,
+    /// Whether the job was ended because it exceeded its [`Job::timeout`].
+    pub timed_out: bool,
+    /// What the ranks wrote to standard output, if that was captured.
+    pub stdout: Vec<u8>,
+    /// What the ranks wrote to standard error, if that was captured.
+    pub stderr: Vec<u8>,
+}
+
+/// The rank whose end ended the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its number.
+    pub rank: usize,
+    /// What became of it, such as "was killed by signal 9 (SIGKILL)".
+    pub reason: String,
+}
+
+impl Job {
+    /// A job of `ranks` ranks of `program`, which is looked up in `PATH` unless it contains a slash.
+    ///
+    /// # Errors
+    /// If `ranks` is 0.
+    pub fn new(ranks: usize, program: impl Into<OsString>) -> Result<Self> {
+        if ranks == 0 {
+            return Err(Error::Argument("a job needs at least one rank; 0 were asked for".into()));
+        }
+        Ok(Self {
+            ranks,
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            bind: Bind::None,
+            tag_output: false,
+            capture_stdout: false,
+            capture_stderr: false,
+            no_input: false,
+            quiet: false,
+            timeout: None,
+        })
+    }
+
+    /// A job of `ranks` ranks of the calling program, with the same arguments.
+    ///
+    /// # Errors
+    /// If `ranks` is 0, or the program's file cannot be found any more.
+    pub fn this_program(ranks: usize) -> Result<Self> {
+        let program: PathBuf = std::env::current_exe().map_err(|source| Error::System { call: "readlink of /proc/self/exe", source })?;
+        Ok(Self::new(ranks, program)?.args(std::env::args_os().skip(1)))
+    }
+
+    /// Appends arguments of the program.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Replaces all arguments of the program.
+    #[must_use]
+    pub fn only_args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.clear();
+        self.args(args)
+    }
+
+    /// Sets a variable in the environment of every rank.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Whether each rank is tied to a core. Default: no.
+    #[must_use]
+    pub fn bind(mut self, bind: Bind) -> Self {
+        self.bind = bind;
+        self
+    }
+
+    /// Whether each line that a rank writes gets the prefix `[rank] `, and is written whole. Default: ranks write for themselves.
+    #[must_use]
+    pub fn tag_output(mut self, tag: bool) -> Self {
+        self.tag_output = tag;
+        self
+    }
+
+    /// Whether standard output of all ranks goes into [`Outcome::stdout`], line by line.
+    #[must_use]
+    pub fn capture_stdout(mut self, capture: bool) -> Self {
+        self.capture_stdout = capture;
+        self
+    }
+
+    /// Whether standard error of all ranks goes into [`Outcome::stderr`], line by line.
+    #[must_use]
+    pub fn capture_stderr(mut self, capture: bool) -> Self {
+        self.capture_stderr = capture;
+        self
+    }
+
+    /// Whether rank 0 reads from `/dev/null` like the others. Default: it reads what the launcher reads, unless that is a terminal:
+    /// ranks are background processes to a terminal, and reading from it would stop them.
+    #[must_use]
+    pub fn no_input(mut self, none: bool) -> Self {
+        self.no_input = none;
+        self
+    }
+
+    /// Whether the launcher keeps its messages to itself; [`Outcome`] has them too.
+    #[must_use]
+    pub fn quiet(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
+    /// Ends the job, with code 124, if it is not done after this time.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Runs the job to its end. A rank that fails ends it, and one line on standard error says which and why.
+    ///
+    /// # Errors
+    /// If the job cannot be set up: the cores cannot be read although ranks are to be bound, or there are no descriptors left.
+    /// A program that cannot be started is not an error but an outcome.
+    pub fn run(&self) -> Result<Outcome> {
+        watch::Watch::start(self)?.until_the_end()
+    }
+
+    /// Where each rank sits, and the core it is tied to. Not to know the cores matters only if ranks are to be bound.
+    fn seats(&self) -> Result<Vec<(Seat, Option<Core>)>> {
+        match self.bind {
+            Bind::None => Ok(topology::quick_seats(self.ranks).into_iter().map(|seat| (seat, None)).collect()),
+            Bind::Core => {
+                let cores = Topology::load()?;
+                let seat = |rank| (cores.seat(rank, self.ranks, Bind::Core), Some(cores.core_of(rank, self.ranks).clone()));
+                Ok((0..self.ranks).map(seat).collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The environment variable `ARMCI_JOB`: what the launcher tells a rank before it can speak to it.
+//!
+//! ```text
+//! ARMCI_JOB="1 fd=5 socket=48213 rank=2 size=4 secret=91f3... cpu=- progress=- shares=1"
+//! ```
+//!
+//! Guaranteed: a ticket that [`Ticket::from_environment`] returns names an open descriptor that is the socket the launcher made
+//! for this rank, found by its inode number; nothing was written to it. Variables outlive what they describe (a rank starts
+//! another program, which inherits the text but not the close-on-exec socket); such a stale ticket reads as none.
+
+use std::os::fd::RawFd;
+
+use crate::error::{Error, Result};
+use crate::topology::Seat;
+
+/// The variable's name.
+pub(super) const VARIABLE: &str = "ARMCI_JOB";
+/// The first word of the text; another number is another language.
+const FORMAT: &str = "1";
+
+/// One rank's admission to its job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ticket {
+    /// The inherited control socket.
+    pub(super) descriptor: RawFd,
+    /// The socket's inode number: what tells it from another descriptor of that number.
+    pub(super) inode: u64,
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    pub(super) secret: u64,
+    pub(super) seat: Seat,
+}
+
+impl Ticket {
+    /// This process's ticket, if it has one that is not stale.
+    ///
+    /// # Errors
+    /// If the variable is set but is not a text of ours, or of another version.
+    pub(super) fn from_environment() -> Result<Option<Self>> {
+        let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
+        let ticket = text.to_str().and_then(Self::parse).ok_or_else(|| {
+            Error::Job(format!(
+                "{VARIABLE} is set to {text:?}, which this library cannot read; use the armci-run of the same version, or unset it"
+            ))
+        })?;
+        if ticket.is_live() {
+            return Ok(Some(ticket));
+        }
+        tracing::warn!(
+            descriptor = ticket.descriptor,
+            "{VARIABLE} is stale: its socket is not open here; running as a job of one (a wrapper that closes descriptors must pass it on)"
+        );
+        Ok(None)
+    }
+
+    /// The variable's value.
+    pub(super) fn to_text(&self) -> String {
+        let cpu = |cpu: Option<usize>| cpu.map_or("-".to_owned(), |n| n.to_string());
+        format!(
+            "{FORMAT} fd={} socket={} rank={} size={} secret={:016x} cpu={} progress={} shares={}",
+            self.descriptor,
+            self.inode,
+            self.rank,
+            self.size,
+            self.secret,
+            cpu(self.seat.rank_cpu),
+            cpu(self.seat.progress_cpu),
+            u8::from(self.seat.shares),
+        )
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        if words.next()? != FORMAT {
+            return None;
+        }
+        let mut field = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=');
+        let ticket = Self {
+            descriptor: field("fd")?.parse().ok()?,
+            inode: field("socket")?.parse().ok()?,
+            rank: field("rank")?.parse().ok()?,
+            size: field("size")?.parse().ok()?,
+            secret: u64::from_str_radix(field("secret")?, 16).ok()?,
+            seat: Seat {
+                rank_cpu: optional(field("cpu")?)?,
+                progress_cpu: optional(field("progress")?)?,
+                shares: field("shares")? == "1",
+            },
+        };
+        (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0).then_some(ticket)
+    }
+
+    /// Whether the descriptor is open and still the socket that was meant.
+    fn is_live(&self) -> bool {
+        super::rank::inherited(self.descriptor).is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
+    }
+}
+
+/// A number, or `-` for none; the outer option is whether the text was either.
+fn optional(text: &str) -> Option<Option<usize>> {
+    if text == "-" { Some(None) } else { text.parse().ok().map(Some) }
+}
+
+/// The inode number of an open descriptor that is a socket.
+pub(super) fn inode_of_socket<Fd: std::os::fd::AsFd>(socket: Fd) -> Option<u64> {
+    let stat = rustix::fs::fstat(socket).ok()?;
+    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket().then_some(stat.st_ino)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket() -> Ticket {
+        let seat = Seat { rank_cpu: Some(3), progress_cpu: None, shares: true };
+        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, secret: 0xfeed, seat }
+    }
+
+    #[test]
+    fn text_round_trips() {
+        assert_eq!(Ticket::parse(&ticket().to_text()), Some(ticket()));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused() {
+        let good = ticket().to_text();
+        for bad in ["", "1", "2 fd=5", "rank=1", &format!("{good} more=1"), &good.replace("rank=2", "rank=4"), &good.replace("fd=5", "fd=-5")] {
+            assert_eq!(Ticket::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_closed_or_different_descriptor_is_stale() {
+        assert!(!Ticket { descriptor: 1000, ..ticket() }.is_live());
+        assert!(!Ticket { descriptor: 0, ..ticket() }.is_live());
+    }
+}

@@ -1,0 +1,158 @@
+//! The language between a rank and its launcher: frames of a kind, a length and bytes, over a stream socket.
+//!
+//! ```text
+//!   0       4       8            8+len
+//!   | kind  | len   | payload    |        both numbers little-endian u32
+//! ```
+//!
+//! Guaranteed: whatever arrives, [`Frames`] yields whole frames of known kinds or an error; it never reserves memory on the word
+//! of a length it has not seen arrive.
+
+use crate::error::{Error, Result};
+
+/// The largest payload either side accepts: a table of 16 Ki ranks with 4 KiB each.
+pub(super) const LARGEST: usize = 64 << 20;
+/// The largest contribution of one rank to an exchange.
+pub(super) const LARGEST_SHARE: usize = 1 << 20;
+const HEADER: usize = 8;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Kind {
+    /// Rank: here I am, and this is the secret. Launcher: welcome, and this is the secret.
+    Hello = 1,
+    /// Rank: my share. Launcher: everybody's.
+    Gather = 2,
+    /// Rank: I am done. Launcher: everybody is.
+    Goodbye = 3,
+    /// Launcher: no; the payload says why.
+    Refused = 4,
+}
+
+impl Kind {
+    fn from_number(number: u32) -> Option<Self> {
+        [Self::Hello, Self::Gather, Self::Goodbye, Self::Refused].into_iter().find(|&kind| kind as u32 == number)
+    }
+}
+
+/// One message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) kind: Kind,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Frame {
+    /// The bytes of a frame.
+    pub(super) fn encode(kind: Kind, payload: &[u8]) -> Vec<u8> {
+        debug_assert!(payload.len() <= LARGEST);
+        let mut bytes = Vec::with_capacity(HEADER + payload.len());
+        bytes.extend_from_slice(&(kind as u32).to_le_bytes());
+        bytes.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+}
+
+/// Cuts a stream of bytes into frames.
+#[derive(Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Takes what has arrived.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame, if there is one.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>> {
+        if self.bytes.len() < HEADER {
+            return Ok(None);
+        }
+        let (kind, length) = (number_at(&self.bytes, 0), number_at(&self.bytes, 4) as usize);
+        let unreadable = || Error::Job(format!("the control socket carried a frame of kind {kind} and {length} bytes, which is none of ours"));
+        let kind = Kind::from_number(kind).ok_or_else(unreadable)?;
+        if length > LARGEST {
+            return Err(unreadable());
+        }
+        if self.bytes.len() < HEADER + length {
+            return Ok(None);
+        }
+        let rest = self.bytes.split_off(HEADER + length);
+        let mut payload = std::mem::replace(&mut self.bytes, rest);
+        payload.drain(..HEADER);
+        Ok(Some(Frame { kind, payload }))
+    }
+}
+
+fn number_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Everybody's shares as one payload.
+pub(super) fn encode_table<'a>(shares: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut table = Vec::new();
+    for share in shares {
+        table.extend_from_slice(&(share.len() as u32).to_le_bytes());
+        table.extend_from_slice(share);
+    }
+    table
+}
+
+/// The shares of `ranks` ranks, out of one payload.
+pub(super) fn decode_table(mut table: &[u8], ranks: usize) -> Result<Vec<Vec<u8>>> {
+    let broken = || Error::Job(format!("the launcher's answer to an exchange does not hold {ranks} shares"));
+    let mut shares = Vec::with_capacity(ranks);
+    for _ in 0..ranks {
+        let (length, rest) = table.split_at_checked(4).ok_or_else(broken)?;
+        let (share, rest) = rest.split_at_checked(number_at(length, 0) as usize).ok_or_else(broken)?;
+        shares.push(share.to_vec());
+        table = rest;
+    }
+    if table.is_empty() { Ok(shares) } else { Err(broken()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_survive_being_cut_anywhere() {
+        let mut stream = Frame::encode(Kind::Hello, b"12345678");
+        stream.extend(Frame::encode(Kind::Goodbye, b""));
+        for cut in 0..stream.len() {
+            let mut frames = Frames::default();
+            let mut seen = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                frames.push(part);
+                while let Some(frame) = frames.next().unwrap() {
+                    seen.push(frame);
+                }
+            }
+            assert_eq!(seen, [Frame { kind: Kind::Hello, payload: b"12345678".to_vec() }, Frame { kind: Kind::Goodbye, payload: vec![] }]);
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_and_absurd_lengths_are_errors() {
+        for header in [[9u32, 0], [2, u32::MAX]] {
+            let mut frames = Frames::default();
+            frames.push(&header[0].to_le_bytes());
+            frames.push(&header[1].to_le_bytes());
+            assert!(frames.next().is_err());
+        }
+    }
+
+    #[test]
+    fn tables_round_trip_and_short_ones_are_errors() {
+        let shares = [b"a".to_vec(), vec![], b"xyz".to_vec()];
+        let table = encode_table(shares.iter().map(Vec::as_slice));
+        assert_eq!(decode_table(&table, 3).unwrap(), shares);
+        assert!(decode_table(&table, 4).is_err());
+        assert!(decode_table(&table, 2).is_err());
+        assert!(decode_table(&table[..table.len() - 1], 3).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! One-sided communication for Global-Arrays codes.
+//!
+//! A *rank* (a process) allocates memory that every other rank can `put` to,
+//! `get` from, `accumulate` into and atomically update, without the owner
+//! taking part.
+//!
+//! ```text
+//!        rank 0                                        rank 1
+//!   +----------------------------+               +----------------------------+
+//!   | World                      |               |                     World  |
+//!   |  put get accumulate rmw ---+---- RDMA -----+--> region (its part)       |
+//!   |  origin context            |  (on a node:  |                            |
+//!   |   request slots = credits -+- a copy, an   |  inbox --> service context |
+//!   |                            |  atomic)      |            ^        |      |
+//!   |  barrier, broadcast,       |               |   progress thread, or a    |
+//!   |  all-reduce                |<-- replies ---+   thread that waits        |
+//!   +----------------------------+               +----------------------------+
+//!      one window: the memory of all ranks of a node, at one address everywhere
+//! ```
+//!
+//! Start a program with `armci-run -n 4 PROGRAM`, or let it start its own ranks
+//! with [`job::launch`]; without either it is a job of one rank, and everything works.
+//!
+//! ```
+//! use armci_core::{Result, World};
+//!
+//! fn main() -> Result<()> {
+//!     let world = World::init()?;
+//!     // 1,000 numbers on every rank.
+//!     let region = world.allocate(8 * 1000)?;
+//!     let right = (world.rank() + 1) % world.size();
+//!     // Into the neighbour's memory, without its help.
+//!     world.put(&[1.0, 2.0, 3.0], region.at(right, 10))?;
+//!     world.barrier()?;
+//!     world.accumulate(0.5, &[2.0, 2.0, 2.0], region.at(right, 10))?;
+//!     world.barrier()?;
+//!     let mut row = [0.0; 3];
+//!     world.get(region.at(right, 10), &mut row)?;
+//!     assert_eq!(row, [2.0, 3.0, 4.0]);
+//!     world.free(region)?;
+//!     world.finalize()
+//! }
+//! ```
+//!
+//! # Completion
+//! A put or accumulate is *locally complete* on return: its source may be
+//! reused. [`World::fence`] and [`World::barrier`] complete it *remotely*. A get
+//! or a read-modify-write is complete on return. Operations of one rank to the
+//! same location take effect in program order (location consistency);
+//! accumulates are atomic per element and commute.
+//!
+//! The system is that of "Building Scalable PGAS Communication Subsystem on
+//! Blue Gene/Q"; the operations' semantics are those of ARMCI.
+
+mod accumulate;
+mod am;
+mod collectives;
+pub mod config;
+mod consistency;
+mod copy;
+mod error;
+pub mod job;
+mod memory;
+mod node;
+mod primitive;
+mod rma;
+mod rmw;
+mod stats;
+mod sync;
+pub mod topology;
+mod transport;
+mod world;
+
+pub use accumulate::kernels::{Accumulate, ElementKind};
+pub use am::{Delivery, HandlerId, INLINE_MAX, Reply, STAGING_BYTES};
+pub use collectives::{Number, Reduce};
+pub use config::Config;
+pub use error::{Error, Result};
+pub use memory::{GlobalPtr, Region, RegionId};
+pub use rma::Strided;
+pub use rmw::{SharedCounter, Word};
+pub use stats::{ConflictCounts, Statistics, Volume};
+pub use world::World;

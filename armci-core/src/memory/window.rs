@@ -1,0 +1,295 @@
+//! The window: every rank of a node maps the memory of all of them, at the same address.
+//!
+//! Each rank owns one memfd. Its length is the rank's slot, a power of two;
+//! pages exist once touched. All slots of a node lie side by side in one
+//! address range that every rank could reserve, agreed when the job starts. So
+//! a pointer means the same on the whole node, and an address resolves to
+//! (rank, offset) by shift and mask. Descriptors are closed once mapped:
+//! nothing lies in a file system, nothing is inherited, and whatever kills a
+//! rank frees its memory.
+//!
+//! # Safety
+//! WINDOW-MAPPED: from [`Window::join`] until the value is dropped, the range
+//! `base .. base + (slots << shift)` is mapped readable and writable, as shared
+//! memory. It holds only plain old data, atomics among it, and is reached only
+//! through raw pointers and atomics.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use super::ledger;
+use crate::error::{Error, Result};
+use crate::job::Bootstrap;
+
+/// The most address space a window takes: what the smallest common processors offer, less half.
+const WINDOW_MAX: u64 = 1 << 46;
+/// Candidate ranges for a window start here, one step apart.
+const CANDIDATE_FIRST: u64 = 1 << 44;
+const CANDIDATE_STEP: u64 = 1 << 40;
+const CANDIDATES: u32 = 64;
+/// Memory is populated in pieces of this size, so that ranks do so side by side.
+const POPULATE_PIECE: u64 = 32 << 20;
+
+/// The mapped memory of all ranks of a node.
+#[derive(Debug)]
+pub(crate) struct Window {
+    base: u64,
+    shift: u32,
+    slots: usize,
+}
+
+/// What each rank tells its neighbours before anything is mapped.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+struct Offer {
+    node: u64,
+    local_rank: u64,
+    process: u64,
+    descriptor: u64,
+    inode: u64,
+    shift: u64,
+    /// Bit `k`: the `k`-th candidate range is free here.
+    candidates: u64,
+}
+
+impl Window {
+    /// Maps the memory of all ranks of this node; collective over the job. The descriptor that comes with the
+    /// window is of this rank's own memory: it must stay open until all ranks have mapped it.
+    ///
+    /// # Errors
+    /// If no range of addresses is free in every rank, or a rank's memory cannot be opened.
+    pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>) -> Result<(Self, OwnedFd)> {
+        let who = bootstrap.identity().clone();
+        let shift = slot_shift(slot, who.local_size);
+        let memory = create_memory(who.rank, shift)?;
+        // Two jobs of one in one process must not settle on the same range.
+        static JOINING: Mutex<()> = Mutex::new(());
+        let _joining = JOINING.lock().unwrap_or_else(PoisonError::into_inner);
+        let stat = rustix::fs::fstat(&memory).map_err(|errno| Error::system("fstat", errno))?;
+        let offer = Offer {
+            node: who.node as u64,
+            local_rank: who.local_rank as u64,
+            process: u64::from(std::process::id()),
+            descriptor: memory.as_raw_fd() as u64,
+            inode: stat.st_ino,
+            shift: shift.into(),
+            candidates: free_candidates((who.local_size as u64) << shift),
+        };
+        let offers = gather(bootstrap, &offer)?;
+        let mut peers: Vec<&Offer> = offers.iter().filter(|peer| peer.node == offer.node).collect();
+        peers.sort_by_key(|peer| peer.local_rank);
+        if peers.len() != who.local_size {
+            let found = peers.len();
+            return Err(Error::Job(format!("{found} ranks report to be on this node, {} were expected", who.local_size)));
+        }
+
+        let shift = peers.iter().map(|peer| peer.shift as u32).min().unwrap_or(shift);
+        let common = peers.iter().fold(u64::MAX, |common, peer| common & peer.candidates);
+        if common == 0 {
+            return Err(Error::Job(format!(
+                "no range of {} bytes of addresses is free in every rank of this node (tried {CANDIDATES}, from \
+                 {CANDIDATE_FIRST:#x}): set ARMCI_SLOT to something smaller; in this rank the ranges are taken by {}",
+                (peers.len() as u64) << shift,
+                mapping_in_the_way().unwrap_or_else(|| "nothing".into()),
+            )));
+        }
+        let window = Self::reserve(candidate(common.trailing_zeros()), shift, peers.len())?;
+        for (index, peer) in peers.iter().enumerate() {
+            if index == who.local_rank {
+                window.map(index, &memory)?;
+            } else {
+                window.map(index, &open_peer(peer)?)?;
+            }
+        }
+        Ok((window, memory))
+    }
+
+    /// Bytes of a slot.
+    pub(crate) fn slot_len(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Ranks of the node.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The address of a byte of a slot. Both are checked by the caller.
+    #[inline]
+    pub(crate) fn address(&self, slot: usize, offset: u64) -> *mut u8 {
+        debug_assert!(slot < self.slots && offset <= self.slot_len());
+        (self.base + ((slot as u64) << self.shift) + offset) as *mut u8
+    }
+
+    /// The slot and the offset in it that an address lies at.
+    #[inline]
+    pub(crate) fn resolve(&self, address: usize) -> Option<(usize, u64)> {
+        let distance = (address as u64).wrapping_sub(self.base);
+        let slot = (distance >> self.shift) as usize;
+        (slot < self.slots).then_some((slot, distance & (self.slot_len() - 1)))
+    }
+
+    /// Makes pages of a slot resident.
+    pub(crate) fn populate(&self, slot: usize, range: Range<u64>) -> Result<()> {
+        let mut from = range.start;
+        while from < range.end {
+            let to = range.end.min(from + POPULATE_PIECE);
+            let address = self.address(slot, from).cast::<c_void>();
+            // SAFETY: WINDOW-MAPPED: the range lies in a slot; populating changes no content.
+            let populated =
+                unsafe { rustix::mm::madvise(address, (to - from) as usize, Advice::LinuxPopulateWrite) };
+            match populated {
+                Ok(()) => {}
+                Err(rustix::io::Errno::INVAL) => self.touch(slot, from..to),
+                Err(errno) => return Err(Error::system("madvise(MADV_POPULATE_WRITE)", errno)),
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Populates by hand, for kernels before 5.14.
+    fn touch(&self, slot: usize, range: Range<u64>) {
+        for offset in range.step_by(super::heap::PAGE as usize) {
+            // SAFETY: WINDOW-MAPPED; an atomic addition of nothing changes nothing, whoever else writes.
+            unsafe { std::sync::atomic::AtomicU8::from_ptr(self.address(slot, offset)) }
+                .fetch_add(0, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// Gives pages of a slot back to the system; they read as zero afterwards.
+    pub(crate) fn give_back(&self, slot: usize, range: Range<u64>) -> Result<()> {
+        let address = self.address(slot, range.start).cast::<c_void>();
+        let len = (range.end - range.start) as usize;
+        // SAFETY: WINDOW-MAPPED; the caller's books say that nothing lives in these pages.
+        unsafe { rustix::mm::madvise(address, len, Advice::LinuxRemove) }
+            .map_err(|errno| Error::system("madvise(MADV_REMOVE)", errno))
+    }
+
+    /// Reserves the whole range, without access yet.
+    fn reserve(base: u64, shift: u32, slots: usize) -> Result<Self> {
+        let len = (slots as u64) << shift;
+        let address = reserve_range(base, len)
+            .map_err(|errno| Error::system("mmap of the window that every rank had found free", errno))?;
+        debug_assert_eq!(address, base);
+        Ok(Window { base, shift, slots })
+    }
+
+    /// Maps a rank's memory over its part of the reservation.
+    fn map(&self, slot: usize, memory: &OwnedFd) -> Result<()> {
+        let address = self.address(slot, 0).cast::<c_void>();
+        let len = self.slot_len() as usize;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: the range is our own reservation, and nothing points into it yet.
+        unsafe { rustix::mm::mmap(address, len, access, flags, memory, 0) }
+            .map_err(|errno| Error::system("mmap of a rank's memory", errno))?;
+        // A forked child sees no window, a core dump no neighbour's memory; huge pages where the system lets us.
+        // None of it is needed for anything to work, so refusals do not matter.
+        for advice in [Advice::LinuxDontFork, Advice::LinuxDontDump, Advice::LinuxHugepage] {
+            // SAFETY: WINDOW-MAPPED; none of these changes content or access in this process.
+            let _ = unsafe { rustix::mm::madvise(address, len, advice) };
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours; whoever holds an address in it holds the window too.
+        let _ = unsafe { rustix::mm::munmap(self.base as *mut c_void, self.slots << self.shift) };
+    }
+}
+
+/// The slot's size as a power of two: as asked, or what the node has, and no more than fits the window.
+fn slot_shift(asked: Option<u64>, ranks: usize) -> u32 {
+    let wanted = asked.unwrap_or_else(|| ledger::memory_of_this_node().next_power_of_two());
+    wanted.ilog2().min((WINDOW_MAX / ranks.next_power_of_two() as u64).ilog2())
+}
+
+fn create_memory(rank: usize, shift: u32) -> Result<OwnedFd> {
+    let memory = rustix::fs::memfd_create(format!("armci-rank-{rank}"), MemfdFlags::CLOEXEC)
+        .map_err(|errno| Error::system("memfd_create", errno))?;
+    rustix::fs::ftruncate(&memory, 1 << shift).map_err(|errno| Error::system("ftruncate of a memfd", errno))?;
+    Ok(memory)
+}
+
+/// Opens a neighbour's memory, and makes sure that it is what the neighbour spoke of.
+fn open_peer(peer: &Offer) -> Result<OwnedFd> {
+    let path = format!("/proc/{}/fd/{}", peer.process, peer.descriptor);
+    let complain = |what: String| {
+        Error::Job(format!(
+            "rank cannot map the memory of its node neighbour, process {}: {what}; all ranks of a node must run as \
+             the same user and in the same PID namespace",
+            peer.process
+        ))
+    };
+    let memory = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| complain(format!("opening {path} failed: {errno}")))?;
+    let stat = rustix::fs::fstat(memory.as_fd()).map_err(|errno| Error::system("fstat", errno))?;
+    if stat.st_ino != peer.inode {
+        return Err(complain(format!("{path} is another file (inode {}, not {})", stat.st_ino, peer.inode)));
+    }
+    Ok(memory)
+}
+
+fn gather(bootstrap: &mut dyn Bootstrap, offer: &Offer) -> Result<Vec<Offer>> {
+    let offers = bootstrap.all_gather(bytemuck::bytes_of(offer))?;
+    offers
+        .iter()
+        .enumerate()
+        .map(|(rank, bytes)| {
+            bytemuck::try_pod_read_unaligned(bytes).map_err(|_| {
+                Error::Job(format!("rank {rank} speaks another version of this library: start all ranks from one build"))
+            })
+        })
+        .collect()
+}
+
+fn candidate(index: u32) -> u64 {
+    CANDIDATE_FIRST + u64::from(index) * CANDIDATE_STEP
+}
+
+/// Which candidate ranges of `len` bytes this process could reserve.
+fn free_candidates(len: u64) -> u64 {
+    let mut free = 0;
+    for index in 0..CANDIDATES {
+        if let Ok(base) = reserve_range(candidate(index), len) {
+            // SAFETY: the reservation was made a moment ago and nothing points into it.
+            let _ = unsafe { rustix::mm::munmap(base as *mut c_void, len as usize) };
+            free |= 1 << index;
+        }
+    }
+    free
+}
+
+fn reserve_range(base: u64, len: u64) -> rustix::io::Result<u64> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+    // SAFETY: with FIXED_NOREPLACE the call never touches an existing mapping.
+    let address =
+        unsafe { rustix::mm::mmap_anonymous(base as *mut c_void, len as usize, ProtFlags::empty(), flags) }? as u64;
+    if address == base {
+        return Ok(base);
+    }
+    // A kernel that does not know the flag takes the address as a hint only.
+    // SAFETY: this is the mapping just made.
+    let _ = unsafe { rustix::mm::munmap(address as *mut c_void, len as usize) };
+    Err(rustix::io::Errno::EXIST)
+}
+
+/// The first mapping of this process that lies where candidate ranges are.
+fn mapping_in_the_way() -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let end = candidate(CANDIDATES) + WINDOW_MAX;
+    let line = maps.lines().find(|line| {
+        let start = line.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
+        start.is_some_and(|start| (CANDIDATE_FIRST..end).contains(&start))
+    })?;
+    Some(line.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
+}

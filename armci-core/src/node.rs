@@ -1,0 +1,151 @@
+//! The node: what the ranks that share memory keep for each other.
+//!
+//! Each rank's slot begins with a [`ControlBlock`]; its pieces are defined where
+//! they are used and put side by side here. A block of zero bytes, as the
+//! kernel hands out, is a valid block that nobody has used yet.
+//!
+//! # Safety
+//! CONTROL-BLOCK: every slot of the window begins with `size_of::<ControlBlock>()`
+//! bytes (a multiple of the page size) that the heap never hands out, zero at
+//! first, and accessed only as a `ControlBlock`, whose fields are atomics or
+//! cells with a protocol of their own.
+#![allow(unsafe_code)]
+
+use crossbeam_utils::CachePadded;
+
+use crate::accumulate::locks::ElementLocks;
+use crate::am::message::{Message, REQUEST_SLOTS, ReplyCell, Staging};
+use crate::collectives::exchange::ExchangeBuffers;
+use crate::error::{Error, Result};
+use crate::job::{Bootstrap, Identity};
+use crate::memory::heap::PAGE;
+use crate::memory::ledger::{self, Ledger};
+use crate::memory::region::RegionTable;
+use crate::memory::window::Window;
+use crate::sync::barrier::NodeBarrier;
+use crate::sync::bell::Bell;
+use crate::transport::shm::attention::Attention;
+use crate::transport::shm::ring::Ring;
+
+/// Messages a rank's inbox holds.
+pub(crate) const INBOX: usize = 512;
+
+/// What a rank shows its neighbours, at the beginning of its slot.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub(crate) struct ControlBlock {
+    /// Where the rank's own threads sleep.
+    pub(crate) main_bell: CachePadded<Bell>,
+    /// Where its progress thread sleeps.
+    pub(crate) service_bell: CachePadded<Bell>,
+    /// Who has to be woken for a message.
+    pub(crate) attention: CachePadded<Attention>,
+    /// Of the node; used in the first slot only.
+    pub(crate) barrier: NodeBarrier,
+    /// Of the node; used in the first slot only.
+    pub(crate) ledger: CachePadded<Ledger>,
+    /// Guard this rank's memory against two accumulates at once.
+    pub(crate) locks: ElementLocks,
+    /// Replies to this rank's requests.
+    pub(crate) replies: [ReplyCell; REQUEST_SLOTS],
+    /// Active messages to this rank.
+    pub(crate) inbox: Ring<Message, INBOX>,
+    /// This rank's contributions to collectives.
+    pub(crate) exchange: ExchangeBuffers,
+    /// This rank's parts of all regions.
+    pub(crate) regions: RegionTable,
+    /// Payloads of this rank's requests and of their replies.
+    pub(crate) staging: [Staging; REQUEST_SLOTS],
+}
+
+const _: () = assert!(size_of::<ControlBlock>().is_multiple_of(PAGE as usize));
+
+/// The window with the control blocks in it, and this rank's place among its neighbours.
+#[derive(Debug)]
+pub(crate) struct Node {
+    window: Window,
+    who: Identity,
+}
+
+impl Node {
+    /// Maps the node's memory and opens its ledger; collective over the job.
+    pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>, memory: Option<u64>) -> Result<Self> {
+        let (window, memory_to_map) = Window::join(bootstrap, slot)?;
+        let node = Node { window, who: bootstrap.identity().clone() };
+        if node.window.slot_len() < 2 * size_of::<ControlBlock>() as u64 {
+            let (slot, control) = (node.window.slot_len(), size_of::<ControlBlock>());
+            return Err(Error::Job(format!(
+                "a slot of {slot} bytes is too small: its control block alone takes {control}; raise ARMCI_SLOT"
+            )));
+        }
+        if node.who.local_rank == 0 {
+            node.ledger().open(memory.unwrap_or_else(ledger::limit_of_this_node));
+        }
+        // Nobody may close its descriptor before all have mapped it, nor ask the ledger before it is open.
+        bootstrap.all_gather(&[])?;
+        drop(memory_to_map);
+        node.ledger().grant(size_of::<ControlBlock>() as u64).map_err(|refused| Error::Memory {
+            rank: node.who.rank,
+            asked: size_of::<ControlBlock>() as u64,
+            granted: refused.granted,
+            limit: refused.limit,
+        })?;
+        Ok(node)
+    }
+
+    /// Who this rank is.
+    #[inline]
+    pub(crate) fn who(&self) -> &Identity {
+        &self.who
+    }
+
+    /// Ranks of this node.
+    pub(crate) fn ranks(&self) -> usize {
+        self.window.slots()
+    }
+
+    /// The slot of a rank; `None` if it does not share memory with us. One node holds all ranks, in order.
+    #[inline]
+    pub(crate) fn slot_of(&self, rank: usize) -> Option<usize> {
+        (rank < self.window.slots()).then_some(rank)
+    }
+
+    /// The control block of a slot.
+    #[inline]
+    pub(crate) fn control(&self, slot: usize) -> &ControlBlock {
+        assert!(slot < self.window.slots(), "slot {slot} of {}", self.window.slots());
+        // SAFETY: CONTROL-BLOCK, in a slot that exists; the borrow keeps the window mapped.
+        unsafe { &*self.window.address(slot, 0).cast::<ControlBlock>() }
+    }
+
+    /// This rank's own control block.
+    #[inline]
+    pub(crate) fn mine(&self) -> &ControlBlock {
+        self.control(self.who.local_rank)
+    }
+
+    /// The barrier of the node.
+    #[inline]
+    pub(crate) fn barrier(&self) -> &NodeBarrier {
+        &self.control(0).barrier
+    }
+
+    /// The ledger of the node.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.control(0).ledger
+    }
+
+    /// The window itself.
+    #[inline]
+    pub(crate) fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Bytes of a slot that the heap may hand out; they follow the control block.
+    pub(crate) fn heap_len(&self) -> u64 {
+        self.window.slot_len() - size_of::<ControlBlock>() as u64
+    }
+}
+
+/// Where the heap begins in a slot.
+pub(crate) const HEAP_START: u64 = size_of::<ControlBlock>() as u64;

@@ -1,0 +1,218 @@
+//! The active-message path: transfers that the target's service context carries out.
+//!
+//! A patch travels in *batches*: as many of its rows as fit a staging chunk and
+//! lie evenly spaced on both sides. Puts and accumulates are packed, sent and
+//! forgotten (detached), so packing the next batch overlaps with the target's
+//! work on the last one; gets are pipelined and collected in order.
+//!
+//! # Safety
+//! LOCAL-PATCH: every row of the patch on the local side is readable (put,
+//! accumulate) or ours to write (get) while the call runs. REQUEST-SLOT (see
+//! `am/origin.rs`) for staging chunks.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ptr;
+
+use crate::accumulate::kernels::ElementKind;
+use crate::am::builtin::{self, AccumulateArgs, Rows};
+use crate::am::message::{INLINE_MAX, STAGING_BYTES};
+use crate::am::origin::{PIPELINE, outstanding};
+use crate::consistency::Access;
+use crate::copy::{Patch, copy_patch};
+use crate::error::Result;
+use crate::memory::GlobalPtr;
+use crate::rmw::{Rmw, RmwArgs};
+use crate::transport::Outgoing;
+use crate::world::World;
+
+/// Evenly spaced rows that fit one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Batch {
+    /// Where the first row lies in the target's part.
+    remote: u64,
+    /// Where it lies here.
+    local: *mut u8,
+    remote_stride: usize,
+    local_stride: usize,
+    row: usize,
+    rows: usize,
+}
+
+impl Batch {
+    /// One row.
+    fn new(remote: u64, local: *mut u8, row: usize) -> Self {
+        Batch { remote, local, remote_stride: row, local_stride: row, row, rows: 1 }
+    }
+
+    /// Takes one more row in, if it continues the pattern and fits.
+    fn extend(&mut self, remote: u64, local: *mut u8, row: usize) -> bool {
+        let last = (self.rows - 1) * self.remote_stride;
+        let (remote_step, local_step) = if self.rows == 1 {
+            (remote.wrapping_sub(self.remote) as usize, (local as usize).wrapping_sub(self.local as usize))
+        } else {
+            (self.remote_stride, self.local_stride)
+        };
+        let continues = row == self.row
+            && (self.rows + 1) * row <= STAGING_BYTES
+            && remote > self.remote
+            && local > self.local
+            && remote == self.remote + (last + remote_step) as u64
+            && local as usize == self.local as usize + (self.rows - 1) * self.local_stride + local_step;
+        if continues {
+            self.remote_stride = remote_step;
+            self.local_stride = local_step;
+            self.rows += 1;
+        }
+        continues
+    }
+
+    fn rows_at<T>(&self, place: GlobalPtr<T>) -> Rows {
+        Rows {
+            region: place.region.to_bits(),
+            offset: self.remote,
+            stride: self.remote_stride as u64,
+            row: self.row as u32,
+            rows: self.rows as u32,
+        }
+    }
+
+    /// The patch from the local rows to packed bytes, or back.
+    fn packing(&self, pack: bool) -> Patch {
+        let (packed, spread) = ([self.row], [self.local_stride]);
+        let [to, from] = if pack { [&packed, &spread] } else { [&spread, &packed] };
+        Patch::new(to, from, &[self.row, self.rows])
+    }
+}
+
+/// Cuts a patch into batches, in order. `outward` says that the remote side is the patch's target.
+fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut send: impl FnMut(Batch)) {
+    // The remote side has no address here: the walk computes with its offsets.
+    let remote = ptr::without_provenance_mut::<u8>(remote as usize);
+    let mut pending: Option<Batch> = None;
+    let visit = |to: *mut u8, from: *const u8, row: usize| {
+        let (remote, local) = if outward { (to, from.cast_mut()) } else { (from.cast_mut(), to) };
+        let mut done = 0;
+        while done < row {
+            let piece = (row - done).min(STAGING_BYTES);
+            let (remote, local) = (remote as u64 + done as u64, local.wrapping_add(done));
+            if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece)) {
+                if let Some(full) = pending.replace(Batch::new(remote, local, piece)) {
+                    send(full);
+                }
+            }
+            done += piece;
+        }
+    };
+    let (to, from) = if outward { (remote, local) } else { (local, remote) };
+    // SAFETY: `visit` only computes with the pointers.
+    unsafe { patch.for_each_row(to, from, visit) };
+    if let Some(last) = pending {
+        send(last);
+    }
+}
+
+/// Packs a batch into a fresh slot and sends it, detached.
+///
+/// # Safety
+/// LOCAL-PATCH for the batch.
+unsafe fn send_packed(world: &World, target: GlobalPtr<u8>, handler: u16, arguments: &[u8], batch: &Batch, access: Access) {
+    let origin = world.origin();
+    let slot = origin.claim();
+    let staging = origin.staging(slot);
+    // SAFETY: LOCAL-PATCH; REQUEST-SLOT: the chunk is ours until `post`, and a batch fits it.
+    unsafe { copy_patch(staging, batch.local, &batch.packing(true)) };
+    let bytes = batch.row * batch.rows;
+    let inline = arguments.len() + bytes <= INLINE_MAX;
+    // SAFETY: REQUEST-SLOT: the bytes were written above.
+    let data = if inline { unsafe { std::slice::from_raw_parts(staging, bytes) } } else { &[] };
+    let message =
+        Outgoing { handler, slot, inline: [arguments, data], staged_len: if inline { 0 } else { bytes } };
+    origin.post(&message, outstanding(target.rank(), target.region, access), true);
+}
+
+/// Puts a patch; locally complete on return, remotely after a fence.
+///
+/// # Safety
+/// LOCAL-PATCH.
+pub(super) unsafe fn put(world: &World, source: *const u8, target: GlobalPtr<u8>, patch: &Patch) -> Result<()> {
+    world.check_open()?;
+    for_each_batch(patch, target.offset, source.cast_mut(), true, |batch| {
+        let rows = batch.rows_at(target);
+        // SAFETY: LOCAL-PATCH.
+        unsafe { send_packed(world, target, builtin::PUT, bytemuck::bytes_of(&rows), &batch, Access::Put) };
+    });
+    Ok(())
+}
+
+/// Accumulates a patch; locally complete on return, remotely after a fence.
+///
+/// # Safety
+/// LOCAL-PATCH.
+pub(super) unsafe fn accumulate(
+    world: &World,
+    source: *const u8,
+    target: GlobalPtr<u8>,
+    patch: &Patch,
+    kind: ElementKind,
+    alpha: [u8; 16],
+) -> Result<()> {
+    world.check_open()?;
+    for_each_batch(patch, target.offset, source.cast_mut(), true, |batch| {
+        let arguments = AccumulateArgs { rows: batch.rows_at(target), alpha, kind: kind as u64 };
+        let arguments = bytemuck::bytes_of(&arguments);
+        // SAFETY: LOCAL-PATCH.
+        unsafe { send_packed(world, target, builtin::ACCUMULATE, arguments, &batch, Access::Accumulate) };
+    });
+    Ok(())
+}
+
+/// Gets a patch; complete on return.
+///
+/// # Safety
+/// LOCAL-PATCH.
+pub(super) unsafe fn get(world: &World, source: GlobalPtr<u8>, target: *mut u8, patch: &Patch) -> Result<()> {
+    world.check_open()?;
+    let origin = world.origin();
+    let mut under_way: VecDeque<(usize, Batch)> = VecDeque::with_capacity(PIPELINE);
+    let mut failed = None;
+    let mut collect_oldest = |under_way: &mut VecDeque<(usize, Batch)>| {
+        let Some((slot, batch)) = under_way.pop_front() else { return };
+        let unpack = |data: &[u8]| {
+            if data.len() == batch.row * batch.rows {
+                // SAFETY: LOCAL-PATCH, and the data is as long as the batch.
+                unsafe { copy_patch(batch.local, data.as_ptr(), &batch.packing(false)) };
+            }
+        };
+        if let Err(error) = origin.collect(slot, unpack) {
+            failed.get_or_insert(error);
+        }
+    };
+    for_each_batch(patch, source.offset, target, false, |batch| {
+        if under_way.len() == PIPELINE {
+            collect_oldest(&mut under_way);
+        }
+        let slot = origin.claim();
+        let rows = batch.rows_at(source);
+        let message =
+            Outgoing { handler: builtin::GET, slot, inline: [bytemuck::bytes_of(&rows), &[]], staged_len: 0 };
+        origin.post(&message, outstanding(source.rank(), source.region, Access::Read), false);
+        under_way.push_back((slot, batch));
+    });
+    while !under_way.is_empty() {
+        collect_oldest(&mut under_way);
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Changes a word and returns what it held.
+pub(super) fn rmw(world: &World, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> {
+    world.check_open()?;
+    let origin = world.origin();
+    let slot = origin.claim();
+    let arguments = RmwArgs::new(place.region.to_bits(), place.offset, rmw);
+    let message =
+        Outgoing { handler: builtin::RMW, slot, inline: [bytemuck::bytes_of(&arguments), &[]], staged_len: 0 };
+    origin.post(&message, outstanding(place.rank(), place.region, Access::Modify), false);
+    origin.collect(slot, |found| found.try_into().map_or(0, u64::from_ne_bytes))
+}

@@ -1,0 +1,51 @@
+//! One-sided operations: put, get, accumulate, read-modify-write.
+//!
+//! Each one goes the same way: check and resolve the place, wait if the order
+//! of this rank's own operations demands it, choose the path by capability and
+//! setting, go. [`contiguous`] and [`strided`] are the faces, [`by_message`] is
+//! the path for what remote memory access cannot or shall not do.
+
+pub(crate) mod by_message;
+mod contiguous;
+mod strided;
+
+pub use strided::Strided;
+
+use crate::config::Path;
+use crate::error::{Error, Result};
+use crate::memory::GlobalPtr;
+use crate::transport::Remote;
+use crate::world::World;
+
+impl World {
+    /// Where `bytes` bytes from `place` on lie; the one check of rank, region and bounds.
+    #[inline]
+    pub(crate) fn resolve<T>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
+        let rank = place.rank as usize;
+        let Some(slot) = self.node().slot_of(rank) else {
+            return Err(Error::Rank { rank, size: self.size() });
+        };
+        let Some(part) = self.node().control(slot).regions.part(place.region) else {
+            return Err(Error::NoRegion { region: place.region, rank });
+        };
+        match place.offset.checked_add(bytes) {
+            Some(end) if end <= part.len => Ok(Remote { rank, offset: part.offset + place.offset }),
+            _ => Err(Error::Bounds { region: place.region, rank, offset: place.offset, bytes, len: part.len }),
+        }
+    }
+
+    /// Refuses a place that is not a multiple of `align`.
+    #[inline]
+    pub(crate) fn aligned<T>(&self, place: GlobalPtr<T>, align: usize, what: &'static str) -> Result<()> {
+        if place.offset % align as u64 == 0 {
+            return Ok(());
+        }
+        Err(Error::Misaligned { region: place.region, rank: place.rank as usize, offset: place.offset, align, what })
+    }
+
+    /// Whether an operation goes by remote memory access.
+    #[inline]
+    pub(crate) fn direct(&self, asked: Path, capable: bool) -> bool {
+        asked == Path::Rma && capable
+    }
+}

@@ -1,0 +1,96 @@
+//! The barrier of a node: everybody arrives, then everybody leaves.
+//!
+//! # Protocol
+//! One counter, one epoch. Each rank remembers the epoch, adds itself to
+//! `arrived`, and waits for the epoch to change; the last one resets the
+//! counter, moves the epoch on (release) and rings whoever fell asleep. The
+//! additions are acquire and release, so what any rank wrote before it arrived
+//! is seen by all after they leave. The counter is reset before the epoch
+//! moves, so nobody can arrive for the next round too early.
+//!
+//! One counter for all suits a node: the last to arrive wakes the sleepers, so
+//! with more ranks than cores each is scheduled once per barrier, where the
+//! rounds of a dissemination barrier would schedule each several times.
+
+use crossbeam_utils::CachePadded;
+
+use crate::primitive::{AtomicU32, Ordering};
+
+/// A barrier in shared memory, for a fixed number of ranks. All zero bytes are a barrier nobody waits at.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct NodeBarrier {
+    arrived: CachePadded<AtomicU32>,
+    epoch: CachePadded<AtomicU32>,
+}
+
+impl NodeBarrier {
+    /// Waits until all `ranks` ranks are here; the last one calls `ring_all`, which wakes those who sleep in `wait`.
+    ///
+    /// `wait` returns once the condition it is given holds.
+    #[inline]
+    pub(crate) fn arrive(&self, ranks: u32, ring_all: impl FnOnce(), wait: impl FnOnce(&dyn Fn() -> bool)) {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == ranks {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.epoch.store(epoch.wrapping_add(1), Ordering::Release);
+            ring_all();
+        } else {
+            wait(&|| self.epoch.load(Ordering::Acquire) != epoch);
+        }
+    }
+
+    #[cfg(loom)]
+    fn new() -> Self {
+        NodeBarrier { arrived: CachePadded::new(AtomicU32::new(0)), epoch: CachePadded::new(AtomicU32::new(0)) }
+    }
+}
+
+#[cfg(all(test, loom))]
+#[allow(unsafe_code)]
+mod loom_models {
+    use super::*;
+    use crate::sync::bell::Bell;
+    use loom::{cell::UnsafeCell, sync::Arc, thread};
+
+    /// Two rounds: what each wrote before a barrier, the other reads after it.
+    #[test]
+    fn writes_before_are_seen_after() {
+        loom::model(|| {
+            struct Node {
+                barrier: NodeBarrier,
+                bells: [Bell; 2],
+                data: [UnsafeCell<u32>; 2],
+            }
+            let node = Arc::new(Node {
+                barrier: NodeBarrier::new(),
+                bells: [Bell::new(), Bell::new()],
+                data: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            });
+            let rank = |me: usize, node: &Node| {
+                let barrier = || {
+                    let ring = || node.bells.iter().for_each(Bell::ring);
+                    node.barrier.arrive(2, ring, |ready| {
+                        while !ready() {
+                            node.bells[me].sleep_unless(ready);
+                        }
+                    });
+                };
+                // SAFETY: loom checks the exclusion that the barrier is to give.
+                node.data[me].with_mut(|mine| unsafe { *mine = 7 });
+                barrier();
+                // SAFETY: as above.
+                node.data[1 - me].with(|other| assert_eq!(unsafe { *other }, 7));
+                barrier();
+                // SAFETY: as above.
+                node.data[me].with_mut(|mine| unsafe { *mine = 8 });
+            };
+            let other = {
+                let node = node.clone();
+                thread::spawn(move || rank(1, &node))
+            };
+            rank(0, &node);
+            other.join().unwrap();
+        });
+    }
+}

@@ -1,0 +1,134 @@
+//! The wire, behind one trait.
+//!
+//! [`Transport`] is all that the rest of the crate knows of it: remote memory
+//! access as far as [`Capabilities`] say, and active messages. [`shm`] joins
+//! the ranks of one node. Every decision between remote memory access and
+//! active message is taken above, by capability, never by name.
+//!
+//! # Safety
+//! Only declarations: what a caller of each `unsafe` method promises is said there.
+#![allow(unsafe_code)]
+
+pub(crate) mod shm;
+
+use crate::accumulate::kernels::ElementKind;
+use crate::am::message::Status;
+use crate::copy::Patch;
+use crate::rmw::Rmw;
+
+/// What a transport does without the target's help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    /// Put and get.
+    pub(crate) rma: bool,
+    /// Accumulate, atomic per element.
+    pub(crate) accumulate: bool,
+    /// Read-modify-write of 4 and 8 bytes.
+    pub(crate) rmw: bool,
+}
+
+/// A byte in the memory of a rank: how far into its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Remote {
+    pub(crate) rank: usize,
+    pub(crate) offset: u64,
+}
+
+/// A message to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) handler: u16,
+    /// The request slot whose reply cell and staging chunk belong to this message.
+    pub(crate) slot: usize,
+    /// At most [`INLINE_MAX`](crate::am::message::INLINE_MAX) bytes.
+    pub(crate) inline: [&'a [u8]; 2],
+    /// Bytes of the slot's staging chunk that travel too.
+    pub(crate) staged_len: usize,
+}
+
+/// A message that arrived, while it is being served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Incoming<'a> {
+    pub(crate) handler: u16,
+    pub(crate) source: usize,
+    /// What the message carried itself.
+    pub(crate) inline: &'a [u8],
+    /// What travelled in the staging chunk.
+    pub(crate) staged: &'a [u8],
+    /// Where a reply of up to [`REPLY_INLINE_MAX`](crate::am::message::REPLY_INLINE_MAX) bytes is to be written.
+    pub(crate) reply_inline: *mut u8,
+    /// Where a longer one is to be written, up to [`STAGING_BYTES`](crate::am::message::STAGING_BYTES).
+    /// It may be the place of `staged`, which is over once this is written.
+    pub(crate) reply_staged: *mut u8,
+}
+
+/// How serving a message ended: the reply's status and length.
+pub(crate) type Served = (Status, usize);
+
+/// The transport cannot take more now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Again;
+
+/// A kind of wire.
+///
+/// Remote memory access is locally complete and ordered when a call returns;
+/// [`Transport::fence`] completes it remotely. Bounds, alignment and rank are
+/// checked by the caller.
+pub(crate) trait Transport {
+    /// What it does without the target's help.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Copies `len` bytes from `from` to the target.
+    ///
+    /// # Safety
+    /// Both sides are mapped for `len` bytes; the remote one lies in a live region.
+    unsafe fn put(&self, to: Remote, from: *const u8, len: usize);
+
+    /// Copies `len` bytes from the target to `to`.
+    ///
+    /// # Safety
+    /// As for [`Transport::put`].
+    unsafe fn get(&self, from: Remote, to: *mut u8, len: usize);
+
+    /// Copies a patch to the target.
+    ///
+    /// # Safety
+    /// As for [`Transport::put`], for every row of the patch.
+    unsafe fn put_patch(&self, to: Remote, from: *const u8, patch: &Patch);
+
+    /// Copies a patch from the target.
+    ///
+    /// # Safety
+    /// As for [`Transport::put`], for every row of the patch.
+    unsafe fn get_patch(&self, from: Remote, to: *mut u8, patch: &Patch);
+
+    /// Adds `alpha` times a patch of elements of `kind` to the target's, atomically per element.
+    ///
+    /// # Safety
+    /// As for [`Transport::put`], for every row; rows are whole elements, aligned at the target.
+    unsafe fn accumulate(&self, to: Remote, from: *const u8, patch: &Patch, kind: ElementKind, alpha: &[u8; 16]);
+
+    /// Changes a word of the target and returns what it held.
+    ///
+    /// # Safety
+    /// The word is mapped, aligned and in a live region.
+    unsafe fn rmw(&self, at: Remote, rmw: Rmw) -> u64;
+
+    /// Makes all that this thread did by remote memory access visible at its targets.
+    fn fence(&self);
+
+    /// Sends an active message; messages to one target arrive in order.
+    ///
+    /// # Errors
+    /// [`Again`] if the target's inbox is full; nothing was sent.
+    fn send(&self, target: usize, message: &Outgoing<'_>) -> Result<(), Again>;
+
+    /// Takes the oldest message that arrived, has it served, and replies; whether there was one.
+    ///
+    /// # Safety
+    /// SERVICE-OWNER: only the holder of the service context calls this.
+    unsafe fn serve_one(&self, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> bool;
+
+    /// Whether a message waits to be served.
+    fn has_message(&self) -> bool;
+}

@@ -1,0 +1,144 @@
+//! Running `armci-run` under observation: every process it starts carries a mark in its environment, by which it is found again.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::io::Read;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use armci_core::job;
+use rustix::process::{Pid, Signal};
+
+/// Names the mark.
+const MARK: &str = "ARMCI_RUN_TEST_MARK";
+/// Names the role that this test binary plays when it is a rank.
+const ROLE: &str = "ARMCI_RUN_TEST_ROLE";
+
+/// One use of `armci-run`.
+pub struct Run {
+    command: Command,
+    mark: String,
+}
+
+/// An `armci-run` under way.
+pub struct Running {
+    pub child: Child,
+    mark: String,
+}
+
+impl Run {
+    /// `armci-run` with these arguments.
+    pub fn new(arguments: &[&str]) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_armci-run"));
+        command.args(arguments).env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { command, mark }
+    }
+
+    /// `armci-run -n RANKS` of this test binary, whose test `test` will find itself in `role`.
+    pub fn role(ranks: usize, test: &str, role: &str) -> Self {
+        let this = std::env::current_exe().unwrap();
+        let mut run = Self::new(&["-n", &ranks.to_string(), this.to_str().unwrap(), "--exact", test, "--nocapture"]);
+        run.command.env(ROLE, role);
+        run
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn stdin(mut self, stdin: impl Into<Stdio>) -> Self {
+        self.command.stdin(stdin);
+        self
+    }
+
+    pub fn start(mut self) -> Running {
+        Running { child: self.command.spawn().unwrap(), mark: self.mark }
+    }
+
+    /// Runs it to its end, and holds it to leaving nobody behind.
+    pub fn end(self) -> Ended {
+        self.start().end()
+    }
+}
+
+/// How it ended.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub after: Duration,
+}
+
+impl Ended {
+    /// The launcher's own lines.
+    pub fn messages(&self) -> Vec<&str> {
+        self.stderr.lines().filter(|line| line.starts_with("armci-run:")).collect()
+    }
+}
+
+impl Running {
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for a line from any rank on standard output.
+    pub fn line(&mut self) -> String {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        let stdout = self.child.stdout.as_mut().unwrap();
+        while stdout.read(&mut byte).unwrap() == 1 && byte != *b"\n" {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+
+    pub fn end(self) -> Ended {
+        let begin = Instant::now();
+        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
+        let after = begin.elapsed();
+        nobody_is_left(&self.mark);
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr), after }
+    }
+}
+
+/// Fails if a process with this mark still lives a second from now.
+fn nobody_is_left(mark: &str) {
+    let limit = Instant::now() + Duration::from_secs(1);
+    loop {
+        let left = processes_with(mark);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < limit, "still there: {left:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The command lines of processes with this mark.
+fn processes_with(mark: &str) -> Vec<String> {
+    let wanted = format!("{MARK}={mark}");
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let marked = processes.filter(|path| std::fs::read(path.join("environ")).is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())));
+    marked.map(|path| format!("{} {}", path.display(), String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default()).replace('\0', " "))).collect()
+}
+
+/// If this process is a rank: joins, and does `act(role, rank)` before it would say goodbye; then ends.
+pub fn play(act: impl FnOnce(&str, usize)) {
+    let Some(role) = std::env::var_os(ROLE) else { return };
+    let mut job = job::bootstrap().unwrap();
+    act(role.to_str().unwrap(), job.identity().rank);
+    let code = job.goodbye().map_or(3, |()| 0);
+    std::process::exit(code);
+}
+
+/// Like [`play`], for a role that joins by itself or not at all.
+pub fn play_outside(act: impl FnOnce(&str)) {
+    if let Some(role) = std::env::var_os(ROLE) {
+        act(role.to_str().unwrap());
+        std::process::exit(0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Shell pairs: their primitive products, Schwarz bounds, and classes.
+//!
+//! The two-electron engine evaluates four shell quartets at a time if they look alike: same sum
+//! of angular momenta and same number of primitive products on either side. A pair's *class*
+//! is that look, so a quartet's is (bra class, ket class).
+
+use integral::engine::os_eri::{ShellPairData, ShellRef, shell_pair_data};
+use integral::{Engine, select_engine};
+
+use crate::eri::Evaluator;
+use crate::shells::{Orbitals, Shell};
+
+/// A pair of shells, the first not before the second.
+#[derive(Debug)]
+pub struct Pair {
+    /// The later shell.
+    pub first: usize,
+    /// The earlier shell.
+    pub second: usize,
+    /// Square root of the largest (ab|ab) in the block.
+    pub bound: f64,
+    /// Index into the classes of [`Pairs`].
+    pub class: usize,
+    /// Primitive products.
+    pub products: ShellPairData,
+}
+
+/// What two pairs must share to be evaluated together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Class {
+    momentum: usize,
+    products: usize,
+    primitives: usize,
+}
+
+/// All significant pairs of an orbital basis.
+#[derive(Debug)]
+pub struct Pairs<'a> {
+    /// The basis.
+    pub orbitals: &'a Orbitals,
+    /// Pairs in the order of the triangle.
+    pub list: Vec<Pair>,
+    /// Number of classes.
+    pub classes: usize,
+    /// For (bra class, ket class): whether the quartet goes to the Obara-Saika engine (which
+    /// works four at a time) rather than to Rys quadrature.
+    pub batched: Vec<bool>,
+}
+
+/// The number of the pair (i, j), i >= j, in the triangle.
+pub fn triangle(i: usize, j: usize) -> usize {
+    i * (i + 1) / 2 + j
+}
+
+/// A shell as the engine takes it.
+pub fn shell_ref(shell: &Shell) -> ShellRef<'_> {
+    ShellRef { center: shell.centre, l: shell.l, exps: &shell.exponents, coeffs: &shell.coefficients }
+}
+
+/// Schwarz bounds of the shell pairs whose number modulo `parts` is `part`, zero for the
+/// others; the sum over all parts is the bounds, in the order of the triangle.
+pub fn schwarz_part(orbitals: &Orbitals, part: usize, parts: usize) -> Vec<f64> {
+    let n = orbitals.shells.len();
+    let mut bounds = vec![0.0; n * (n + 1) / 2];
+    let mut evaluator = Evaluator::new(orbitals);
+    for (i, a) in orbitals.shells.iter().enumerate() {
+        for (j, b) in orbitals.shells[..=i].iter().enumerate() {
+            let number = triangle(i, j);
+            if number % parts == part {
+                bounds[number] = schwarz(&mut evaluator, a, b, i, j);
+            }
+        }
+    }
+    bounds
+}
+
+fn schwarz(evaluator: &mut Evaluator<'_>, a: &Shell, b: &Shell, i: usize, j: usize) -> f64 {
+    let products = shell_pair_data(shell_ref(a), shell_ref(b));
+    let pair = Pair { first: i, second: j, bound: 0.0, class: 0, products };
+    let block = evaluator.one(&pair, &pair, true);
+    let width = a.functions.len() * b.functions.len();
+    let largest = (0..width).map(|k| block[k * width + k].abs()).fold(0.0, f64::max);
+    largest.sqrt()
+}
+
+impl<'a> Pairs<'a> {
+    /// Collects the pairs that can matter: those whose bound times the largest bound reaches
+    /// `negligible`. `bounds` is in the order of the triangle.
+    pub fn new(orbitals: &'a Orbitals, bounds: &[f64], negligible: f64) -> Self {
+        let largest = bounds.iter().copied().fold(0.0, f64::max);
+        let mut classes: Vec<Class> = Vec::new();
+        let mut list = Vec::new();
+        for (i, a) in orbitals.shells.iter().enumerate() {
+            for (j, b) in orbitals.shells[..=i].iter().enumerate() {
+                let bound = bounds[triangle(i, j)];
+                if bound * largest < negligible {
+                    continue;
+                }
+                let products = shell_pair_data(shell_ref(a), shell_ref(b));
+                let class = Class {
+                    momentum: a.l + b.l,
+                    products: products.len(),
+                    primitives: a.exponents.len() * b.exponents.len(),
+                };
+                let index = classes.iter().position(|c| *c == class).unwrap_or_else(|| {
+                    classes.push(class);
+                    classes.len() - 1
+                });
+                list.push(Pair { first: i, second: j, bound, class: index, products });
+            }
+        }
+        let engine = |bra: &Class, ket: &Class| {
+            select_engine(bra.momentum, ket.momentum, bra.primitives * ket.primitives) == Engine::OsHgp
+        };
+        let batched = classes.iter().flat_map(|bra| classes.iter().map(move |ket| engine(bra, ket))).collect();
+        Self { orbitals, list, classes: classes.len(), batched }
+    }
+
+    /// The shells of a pair.
+    pub fn shells(&self, pair: &Pair) -> [&'a Shell; 2] {
+        [&self.orbitals.shells[pair.first], &self.orbitals.shells[pair.second]]
+    }
+}

@@ -1,0 +1,116 @@
+//! What each rank of the job does: read the input together, calculate, report, leave.
+
+use std::process::ExitCode;
+
+use armci_core::World;
+
+use crate::basis::BasisText;
+use crate::cli::{Cli, InputText};
+use crate::error::{Result, ScfError};
+use crate::report::{self, Reporter};
+use crate::{json, scf};
+
+/// Exit code of a calculation that did not converge.
+pub const NOT_CONVERGED: u8 = 3;
+
+/// Joins the job, calculates, and leaves it.
+///
+/// # Errors
+/// As [`scf::run`], and what can go wrong with the input.
+pub fn run(cli: &Cli) -> Result<ExitCode> {
+    let world = World::init()?;
+    let outcome = calculate(&world, cli);
+    // Wrong input and unphysical results are found by all ranks together, so all get here; if
+    // the runtime itself has failed there is no point in leaving politely.
+    match outcome {
+        Err(error @ ScfError::Armci(_)) => Err(error),
+        other => {
+            world.finalize()?;
+            other
+        }
+    }
+}
+
+fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
+    let input = share_input(world, cli)?;
+    let problem = cli.problem(&input).map_err(|error| mine(world, error))?;
+    let settings = cli.settings();
+    let leader = world.rank() == 0;
+    let mut reporter = Reporter::new(cli, leader);
+    let (progress, protocol) = runtime(world);
+    let how = format!("progress {progress}, protocol {protocol}");
+    reporter.print(&report::describe_problem(&problem, world.size(), world.nodes(), &how));
+    let outcome = scf::run(world, &problem, &settings, &mut reporter);
+    reporter.finish();
+    let outcome = outcome.map_err(|error| mine(world, error))?;
+    if leader {
+        if cli.json {
+            println!("{}", json::object(&problem, &settings, &outcome, &progress, &protocol));
+        } else {
+            reporter.print(&report::describe_result(&problem, &outcome));
+            reporter.print(&report::describe_times(&outcome));
+        }
+        if !outcome.converged {
+            eprintln!(
+                "scf: no convergence in {} iterations; best energy so far {:.10} Eh (raise --max-iterations, \
+                 or try another --guess)",
+                outcome.iterations.len(),
+                outcome.energy
+            );
+        }
+    }
+    Ok(if outcome.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
+}
+
+/// An error that all ranks find alike is reported by rank 0 only.
+fn mine(world: &World, error: ScfError) -> ScfError {
+    match error {
+        ScfError::Armci(_) => error,
+        _ if world.rank() == 0 => error,
+        _ => ScfError::ReportedByRankZero,
+    }
+}
+
+/// Rank 0 reads the files, the others are told what they say.
+fn share_input(world: &World, cli: &Cli) -> Result<InputText> {
+    const FAILED: u64 = u64::MAX;
+    let read = (world.rank() == 0).then(|| cli.read());
+    let mut texts = match &read {
+        Some(Ok(input)) => [&input.molecule, &input.basis.name, &input.basis.text].map(|t| t.clone().into_bytes()),
+        _ => Default::default(),
+    };
+    let mut lengths = match &read {
+        Some(Err(_)) => [FAILED; 3],
+        _ => texts.each_ref().map(|t| t.len() as u64),
+    };
+    world.broadcast(0, &mut lengths)?;
+    if let Some(Err(error)) = read {
+        return Err(error);
+    }
+    if lengths[0] == FAILED {
+        return Err(ScfError::ReportedByRankZero);
+    }
+    for (text, length) in texts.iter_mut().zip(lengths) {
+        text.resize(usize::try_from(length).unwrap_or(0), 0);
+        world.broadcast(0, text)?;
+    }
+    let [molecule, name, text] = texts.map(|t| String::from_utf8_lossy(&t).into_owned());
+    Ok(InputText { molecule, basis: BasisText { name, text } })
+}
+
+/// The runtime's settings in use, in the words of its environment variables.
+fn runtime(world: &World) -> (String, String) {
+    let config = world.config();
+    let protocol = config.protocol;
+    let paths = [protocol.put, protocol.get, protocol.accumulate, protocol.rmw].map(word);
+    let protocol = match paths.each_ref() {
+        [a, b, c, d] if a == b && b == c && c == d => paths[0].clone(),
+        [put, get, acc, rmw] => format!("put={put},get={get},accumulate={acc},rmw={rmw}"),
+    };
+    (word(config.progress), protocol)
+}
+
+/// An enum's variant in lower case.
+fn word(variant: impl std::fmt::Debug) -> String {
+    format!("{variant:?}").to_lowercase()
+}

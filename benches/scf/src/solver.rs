@@ -1,0 +1,166 @@
+//! The self-consistent field on rank 0: energy, residual, convergence, and the next density.
+//!
+//! Fock matrices arrive as increments (the two-electron part of a density *change*), so this
+//! is also where they are summed up.
+
+use ndarray::{Array1, Array2, s};
+
+use crate::diis::Diis;
+use crate::error::{Result, ScfError};
+use crate::linalg::Orthogonal;
+use crate::one_electron::OneElectron;
+
+/// When the calculation is finished.
+#[derive(Debug, Clone, Copy)]
+pub struct Criteria {
+    /// Largest element of the residual FDS - SDF (in an orthonormal basis) at convergence.
+    pub residual: f64,
+}
+
+impl Criteria {
+    /// The energy change that must not be exceeded as well.
+    fn energy(&self) -> f64 {
+        self.residual * 1e-2
+    }
+}
+
+/// What one iteration found.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Total energy of the density that was built from.
+    pub energy: f64,
+    /// Its change since the iteration before.
+    pub change: f64,
+    /// Largest element of the residual.
+    pub residual: f64,
+    /// Whether both are small enough.
+    pub converged: bool,
+}
+
+/// The state of the iteration.
+pub struct Solver {
+    matrices: OneElectron,
+    repulsion: f64,
+    occupied: usize,
+    criteria: Criteria,
+    orthogonal: Orthogonal,
+    diis: Diis,
+    density: Array2<f64>,
+    /// The density all increments so far add up to.
+    built: Array2<f64>,
+    two_electron: Array2<f64>,
+    energy: Option<f64>,
+    /// Densities from orbitals, not from a guess.
+    from_orbitals: bool,
+    orbital_energies: Array1<f64>,
+    orbitals: Array2<f64>,
+}
+
+impl Solver {
+    /// Starts from a density.
+    ///
+    /// # Errors
+    /// There are fewer independent functions than occupied orbitals.
+    pub fn new(
+        matrices: OneElectron,
+        repulsion: f64,
+        occupied: usize,
+        start: Option<Array2<f64>>,
+        criteria: Criteria,
+        dependence: f64,
+        basis: &str,
+    ) -> Result<Self> {
+        let orthogonal = Orthogonal::new(&matrices.overlap, dependence);
+        let functions = orthogonal.vectors.ncols();
+        if functions < occupied {
+            return Err(ScfError::BasisTooSmall { orbitals: occupied, functions, basis: basis.to_owned() });
+        }
+        let zero = Array2::zeros(matrices.overlap.dim());
+        let from_orbitals = start.is_none();
+        let mut solver = Self {
+            repulsion,
+            occupied,
+            criteria,
+            orthogonal,
+            diis: Diis::default(),
+            density: zero.clone(),
+            built: zero.clone(),
+            two_electron: zero,
+            energy: None,
+            from_orbitals,
+            orbital_energies: Array1::zeros(0),
+            orbitals: Array2::zeros((0, 0)),
+            matrices,
+        };
+        match start {
+            Some(density) => solver.density = density,
+            None => solver.fill(&solver.matrices.core.clone()),
+        }
+        Ok(solver)
+    }
+
+    /// The density change to build the next Fock matrix from. With `whole` it is the density
+    /// itself, and what was built before is forgotten.
+    pub fn increment(&mut self, whole: bool) -> Array2<f64> {
+        if whole {
+            self.built.fill(0.0);
+            self.two_electron.fill(0.0);
+        }
+        let change = &self.density - &self.built;
+        self.built.assign(&self.density);
+        change
+    }
+
+    /// Takes in the two-electron part for the last increment; finds the energy and, unless
+    /// converged, the next density.
+    ///
+    /// # Errors
+    /// The energy is not a finite number.
+    pub fn step(&mut self, two_electron: &Array2<f64>, iteration: usize) -> Result<Step> {
+        self.two_electron += two_electron;
+        let fock = &self.matrices.core + &self.two_electron;
+        let energy = 0.5 * (&self.density * &(&self.matrices.core + &fock)).sum() + self.repulsion;
+        if !energy.is_finite() {
+            return Err(ScfError::NotFinite { iteration, energy });
+        }
+        let x = &self.orthogonal.vectors;
+        let product = x.t().dot(&fock.dot(&self.density).dot(&self.matrices.overlap)).dot(x);
+        let commutator = &product - &product.t();
+        let residual = commutator.iter().fold(0.0, |m: f64, r| m.max(r.abs()));
+        let change = self.energy.map_or(f64::NAN, |last| energy - last);
+        self.energy = Some(energy);
+        let converged =
+            self.from_orbitals && residual < self.criteria.residual && change.abs() < self.criteria.energy();
+        if converged {
+            (self.orbital_energies, self.orbitals) = self.orthogonal.solve(&fock);
+        } else {
+            // The superposed atoms are no determinant: their residual would mislead the extrapolation.
+            let next = if self.from_orbitals { self.diis.extrapolate(fock, commutator) } else { fock };
+            self.fill(&next);
+            self.from_orbitals = true;
+        }
+        Ok(Step { energy, change, residual, converged })
+    }
+
+    /// Fills the lowest orbitals of a Fock matrix.
+    fn fill(&mut self, fock: &Array2<f64>) {
+        (self.orbital_energies, self.orbitals) = self.orthogonal.solve(fock);
+        let occupied = self.orbitals.slice(s![.., ..self.occupied]);
+        self.density = occupied.dot(&occupied.t()) * 2.0;
+    }
+
+    /// The density of the last energy if converged, else the one to come next.
+    pub fn density(&self) -> &Array2<f64> {
+        &self.density
+    }
+
+    /// Orbital energies of the last Fock matrix solved.
+    pub fn orbital_energies(&self) -> &Array1<f64> {
+        &self.orbital_energies
+    }
+
+    /// Linearly independent functions, and the smallest eigenvalue of the overlap.
+    pub fn independent(&self) -> (usize, f64) {
+        (self.orthogonal.vectors.ncols(), self.orthogonal.smallest)
+    }
+}

@@ -1,0 +1,238 @@
+//! A thread that advances whatever can be advanced, and sleeps when there is nothing to do.
+//!
+//! One-sided communication promises progress while the target computes; somebody has to make it. This crate is that somebody and
+//! nothing else: it does not know what it advances.
+//!
+//! ```text
+//!             advance() > 0                    the kernel, or wake()
+//!               +-----+                     +--------------------------+
+//!               v     |                     v                          |
+//!   start ---> busy --+-- advance() = 0 --> spinning -- for `spin` --> parked
+//!               ^                             |
+//!               +------- advance() > 0 -------+            stop: from anywhere, after at most one wake()
+//! ```
+//!
+//! The thread is polite: it spins for a bounded time ([`Options::spin`]), then sleeps in the kernel until work arrives. It may be
+//! pinned to a processor ([`Options::cpu`]), say the SMT sibling of the core that computes, and be told to give way
+//! ([`Options::nice`]). It blocks all signals that are sent to the process, so that those go to the program's own threads; faults of
+//! its own (`SIGSEGV` and the like) still reach their handlers.
+//!
+//! A panic inside [`Advance`] ends the process with a message: peers wait for this thread's work, and would wait forever.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::{Arc, Condvar, Mutex};
+//! use std::time::Duration;
+//! use progress_thread::{Advance, Options, ProgressThread};
+//!
+//! /// A mailbox: whoever posts a letter rings the bell.
+//! #[derive(Default)]
+//! struct Mailbox {
+//!     state: Mutex<(u32, bool)>, // letters, rung
+//!     bell: Condvar,
+//! }
+//!
+//! impl Advance for Mailbox {
+//!     fn advance(&self) -> usize {
+//!         std::mem::take(&mut self.state.lock().unwrap().0) as usize
+//!     }
+//!     fn park(&self) {
+//!         let idle = |state: &mut (u32, bool)| state.0 == 0 && !state.1;
+//!         self.bell.wait_while(self.state.lock().unwrap(), idle).unwrap().1 = false;
+//!     }
+//!     fn wake(&self) {
+//!         self.state.lock().unwrap().1 = true;
+//!         self.bell.notify_one();
+//!     }
+//! }
+//!
+//! let mailbox = Arc::new(Mailbox::default());
+//! let thread = ProgressThread::start(Arc::clone(&mailbox) as Arc<dyn Advance>, Options::named("postman"))?;
+//! mailbox.state.lock().unwrap().0 += 3;
+//! mailbox.bell.notify_one();
+//! while thread.statistics().served < 3 {
+//!     std::thread::sleep(Duration::from_millis(1));
+//! }
+//! assert_eq!(thread.stop().served, 3);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod signals;
+mod statistics;
+
+pub use statistics::Statistics;
+
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::thread::CpuSet;
+
+use statistics::Counters;
+
+/// Something that makes progress when it is called, and knows how to wait for a reason to call it.
+pub trait Advance: Send + Sync + 'static {
+    /// Does what can be done now; returns how many units were done.
+    fn advance(&self) -> usize;
+
+    /// Sleeps in the kernel until work may have arrived or [`Advance::wake`] was called. Level-triggered: returns at once if work is
+    /// there already, or if a wake has come since the last `park` returned. Returning for no reason is allowed.
+    fn park(&self);
+
+    /// Wakes the parked thread; if it is not parked, its next [`Advance::park`] returns at once.
+    fn wake(&self);
+}
+
+/// How a [`ProgressThread`] behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The thread's name, as debuggers show it (the kernel keeps 15 bytes).
+    pub name: String,
+    /// The processor the thread stays on; none: where the scheduler puts it, within the starting thread's mask.
+    pub cpu: Option<usize>,
+    /// How long to keep calling [`Advance::advance`] without success before parking. Zero where the thread shares a core with
+    /// computation.
+    pub spin: Duration,
+    /// How much the thread gives way to others: -20 (not at all) to 19; none: as the starting thread.
+    pub nice: Option<i32>,
+}
+
+impl Options {
+    /// An unpinned thread of this name that spins for 50 microseconds.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), cpu: None, spin: Duration::from_micros(50), nice: None }
+    }
+}
+
+/// A running progress thread. Dropping it stops it.
+#[derive(Debug)]
+pub struct ProgressThread {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and its owner both see.
+struct Shared {
+    work: Arc<dyn Advance>,
+    stop: AtomicBool,
+    counters: Counters,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("stop", &self.stop).field("statistics", &self.counters.read()).finish_non_exhaustive()
+    }
+}
+
+impl ProgressThread {
+    /// Starts the thread; when this returns, it is pinned and advancing.
+    ///
+    /// # Errors
+    /// If there can be no more threads, the processor is not ours to use, or the niceness is not ours to choose.
+    pub fn start(work: Arc<dyn Advance>, options: Options) -> io::Result<Self> {
+        let shared = Arc::new(Shared { work, stop: AtomicBool::new(false), counters: Counters::default() });
+        let (report, settled) = mpsc::sync_channel(1);
+        let thread = {
+            // The new thread inherits the mask, so no signal ever finds it unprepared.
+            let _blocked = signals::block_all_but_faults()?;
+            let (shared, name) = (Arc::clone(&shared), options.name.clone());
+            thread::Builder::new().name(name).spawn(move || {
+                let settling = settle(&options);
+                let settled = settling.is_ok();
+                // The starting thread waits for this; it cannot be gone.
+                let _ = report.send(settling);
+                if settled {
+                    shared.run_or_abort(&options);
+                }
+            })?
+        };
+        settled.recv().map_err(|_| io::Error::other("the progress thread died while it started"))??;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Stops the thread and returns what it has done. Work that arrives later is not served.
+    #[must_use = "dropping the thread stops it too"]
+    pub fn stop(mut self) -> Statistics {
+        self.join();
+        self.statistics()
+    }
+
+    /// What the thread has done so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.shared.counters.read()
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // The flag before the wake: a thread that this wake finds parked sees the flag when it returns.
+            self.shared.stop.store(true, Ordering::Release);
+            self.shared.work.wake();
+            // It cannot have panicked: a panic there ends the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for ProgressThread {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Applies what the options ask of the calling thread.
+fn settle(options: &Options) -> io::Result<()> {
+    if let Some(cpu) = options.cpu {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("processor {cpu} is beyond the {} that masks can name", CpuSet::MAX_CPU)));
+        }
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        rustix::thread::sched_setaffinity(None, &set)?;
+    }
+    if let Some(nice) = options.nice {
+        // Linux keeps niceness per thread, and takes a thread's number for a process's.
+        rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice)?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn run_or_abort(&self, options: &Options) {
+        if panic::catch_unwind(AssertUnwindSafe(|| self.run(options.spin))).is_err() {
+            // The panic's own message has been printed by the panic hook.
+            eprintln!("thread '{}' panicked while others depend on its progress; ending this process", options.name);
+            std::process::abort();
+        }
+    }
+
+    fn run(&self, spin: Duration) {
+        let mut idle_since = None;
+        while !self.stop.load(Ordering::Acquire) {
+            let served = self.work.advance();
+            self.counters.round(served);
+            if served > 0 {
+                idle_since = None;
+            } else if has_been_idle(&mut idle_since, spin) {
+                self.counters.park();
+                self.work.park();
+                idle_since = None;
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// Whether nothing has been done for `spin`; `since` remembers when that began.
+fn has_been_idle(since: &mut Option<Instant>, spin: Duration) -> bool {
+    if spin.is_zero() {
+        return true;
+    }
+    let now = Instant::now();
+    now.duration_since(*since.get_or_insert(now)) >= spin
+}
