@@ -77,6 +77,15 @@ pub enum Error {
         rank: usize,
     },
 
+    /// An address in no region of the rank it was given with.
+    #[error("address {address:#x} lies in no region of rank {rank}: it was never allocated, was freed, or is another rank's")]
+    Address {
+        /// The rank.
+        rank: usize,
+        /// The address.
+        address: usize,
+    },
+
     /// An address that is not a multiple of what the operation needs.
     #[error(
         "offset {offset} in region {region} on rank {rank} is not a multiple of {align} bytes, as {what} needs"

@@ -1,12 +1,14 @@
 //! The cores of this node, and where a rank and its progress thread should sit on them.
 //!
-//! Guaranteed: every processor named here may be used by this process (its affinity mask and its cgroup's cpuset have been asked),
-//! and the answer depends on nothing but the cores and the arguments, so that all ranks of a node agree. Not guaranteed: that other
-//! programs keep away from them.
+//! Guaranteed: every processor named here may be used by this process (its affinity mask and its
+//! cgroup's cpuset have been asked), and the answer depends on nothing but the cores and the
+//! arguments, so that all ranks of a node agree. Not guaranteed: that other programs keep away from
+//! them.
 //!
-//! Asking hwloc takes 2 to 4 ms on a small virtual machine, whatever it is asked for (its libraries' initialization outweighs the
-//! reading of two cores), and would take that from every rank at once. So the launcher asks once, tells its ranks where to sit, and
-//! asks at all only if ranks are to be bound or there are more processors than ranks ([`quick_seats`]).
+//! Asking hwloc takes 2 to 4 ms on a small virtual machine, whatever it is asked for (its
+//! libraries' initialization outweighs the reading of two cores), and would take that from every
+//! rank at once. So the launcher asks once, tells its ranks where to sit, and asks at all only if
+//! ranks are to be bound or there are more processors than ranks ([`quick_seats`]).
 
 use hwlocality::object::types::ObjectType;
 use hwlocality::topology::builder::{BuildFlags, TypeFilter};
@@ -19,7 +21,8 @@ pub enum Bind {
     /// A rank runs where the scheduler puts it.
     #[default]
     None,
-    /// A rank stays on one core (all its SMT siblings); ranks beyond the last core start over at the first.
+    /// A rank stays on one core (all its SMT siblings); ranks beyond the last core start over at
+    /// the first.
     Core,
 }
 
@@ -30,13 +33,18 @@ pub struct Seat {
     pub rank_cpu: Option<usize>,
     /// The processor of the progress thread; none: it is not pinned.
     pub progress_cpu: Option<usize>,
-    /// Whether the progress thread takes time from some rank's core; then it should sleep rather than spin.
+    /// Whether the progress thread takes time from some rank's core; then it should sleep rather
+    /// than spin.
     pub shares: bool,
 }
 
 impl Seat {
     /// Nobody is pinned, and there is no core to spare.
-    pub const ANYWHERE: Self = Self { rank_cpu: None, progress_cpu: None, shares: true };
+    pub const ANYWHERE: Self = Self {
+        rank_cpu: None,
+        progress_cpu: None,
+        shares: true,
+    };
 }
 
 /// A core: the processors (SMT siblings) of it that we may use; at least one.
@@ -54,8 +62,13 @@ impl Topology {
     /// # Errors
     /// If hwloc cannot read the machine, or the mask cannot be read.
     pub fn load() -> Result<Self> {
-        let hwloc = |error: &dyn std::fmt::Display| Error::Job(format!("hwloc cannot read this node's topology: {error}"));
-        let mask = rustix::thread::sched_getaffinity(None).map_err(|e| Error::System { call: "sched_getaffinity", source: e.into() })?;
+        let hwloc = |error: &dyn std::fmt::Display| {
+            Error::Job(format!("hwloc cannot read this node's topology: {error}"))
+        };
+        let mask = rustix::thread::sched_getaffinity(None).map_err(|e| Error::System {
+            call: "sched_getaffinity",
+            source: e.into(),
+        })?;
         let topology = hwlocality::Topology::builder()
             .with_flags(BuildFlags::empty())
             .map_err(|e| hwloc(&e))?
@@ -67,12 +80,22 @@ impl Topology {
             .map_err(|e| hwloc(&e))?;
         let usable = |object: &hwlocality::object::TopologyObject| -> Core {
             let set = object.cpuset();
-            set.iter().flat_map(|set| set.iter_set()).map(usize::from).filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU && mask.is_set(cpu)).collect()
+            set.iter()
+                .flat_map(|set| set.iter_set())
+                .map(usize::from)
+                .filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU && mask.is_set(cpu))
+                .collect()
         };
-        let mut cores: Vec<Core> = topology.objects_with_type(ObjectType::Core).map(usable).collect();
+        let mut cores: Vec<Core> = topology
+            .objects_with_type(ObjectType::Core)
+            .map(usable)
+            .collect();
         if cores.is_empty() {
             // Some virtual machines tell of processors only.
-            cores = topology.objects_with_type(ObjectType::PU).map(usable).collect();
+            cores = topology
+                .objects_with_type(ObjectType::PU)
+                .map(usable)
+                .collect();
         }
         Self::of(cores)
     }
@@ -101,7 +124,8 @@ impl Topology {
         local_size > self.cores.len()
     }
 
-    /// The core of a rank that is bound: ranks are spread evenly, so that free cores lie beside them.
+    /// The core of a rank that is bound: ranks are spread evenly, so that free cores lie beside
+    /// them.
     #[must_use]
     pub fn core_of(&self, local_rank: usize, local_size: usize) -> &Core {
         &self.cores[self.core_number(local_rank, local_size)]
@@ -114,30 +138,50 @@ impl Topology {
 
     /// Where rank `local_rank` of the `local_size` on this node and its progress thread should sit.
     ///
-    /// Bound: the thread goes to an SMT sibling of the rank's core, else to a core without a rank, else it shares the rank's.
-    /// Not bound: to a core of its own while there are more cores than ranks (counted from the last one), else anywhere.
+    /// Bound: the thread goes to an SMT sibling of the rank's core, else to a core without a rank,
+    /// else it shares the rank's. Not bound: to a core of its own while there are more cores than
+    /// ranks (counted from the last one), else anywhere.
     #[must_use]
     pub fn seat(&self, local_rank: usize, local_size: usize, bind: Bind) -> Seat {
         match bind {
             Bind::None => {
                 let spare = self.cores.len().saturating_sub(local_size);
-                let own = (local_rank < spare).then(|| self.cores[self.cores.len() - 1 - local_rank][0]);
-                Seat { rank_cpu: None, progress_cpu: own, shares: own.is_none() }
+                let own =
+                    (local_rank < spare).then(|| self.cores[self.cores.len() - 1 - local_rank][0]);
+                Seat {
+                    rank_cpu: None,
+                    progress_cpu: own,
+                    shares: own.is_none(),
+                }
             }
             Bind::Core => {
                 let number = self.core_number(local_rank, local_size);
                 let core = &self.cores[number];
-                let beside = if self.oversubscribed(local_size) { None } else { core.get(1).copied().or_else(|| self.spare_core(number, local_rank, local_size)) };
-                Seat { rank_cpu: Some(core[0]), progress_cpu: beside.or(Some(core[0])), shares: beside.is_none() }
+                let beside = if self.oversubscribed(local_size) {
+                    None
+                } else {
+                    core.get(1)
+                        .copied()
+                        .or_else(|| self.spare_core(number, local_rank, local_size))
+                };
+                Seat {
+                    rank_cpu: Some(core[0]),
+                    progress_cpu: beside.or(Some(core[0])),
+                    shares: beside.is_none(),
+                }
             }
         }
     }
 
-    /// A core on which no rank is bound and no other progress thread sits: the next one, where ranks are two or more apart; else
-    /// one of those behind the last rank.
+    /// A core on which no rank is bound and no other progress thread sits: the next one, where
+    /// ranks are two or more apart; else one of those behind the last rank.
     fn spare_core(&self, number: usize, local_rank: usize, local_size: usize) -> Option<usize> {
         let spread = self.cores.len() >= 2 * local_size;
-        let spare = if spread { number + 1 } else { local_size + local_rank };
+        let spare = if spread {
+            number + 1
+        } else {
+            local_size + local_rank
+        };
         self.cores.get(spare).map(|core| core[0])
     }
 }
@@ -145,21 +189,32 @@ impl Topology {
 /// The seat of a rank that is not bound, asking hwloc only if there are more processors than ranks.
 #[must_use]
 pub fn quick_seat(local_rank: usize, local_size: usize) -> Seat {
-    with_spare_processors(local_size).map_or(Seat::ANYWHERE, |topology| topology.seat(local_rank, local_size, Bind::None))
+    with_spare_processors(local_size).map_or(Seat::ANYWHERE, |topology| {
+        topology.seat(local_rank, local_size, Bind::None)
+    })
 }
 
 /// [`quick_seat`] of all ranks of this node.
 #[must_use]
 pub fn quick_seats(local_size: usize) -> Vec<Seat> {
     let topology = with_spare_processors(local_size);
-    let seat = |rank| topology.as_ref().map_or(Seat::ANYWHERE, |topology| topology.seat(rank, local_size, Bind::None));
+    let seat = |rank| {
+        topology.as_ref().map_or(Seat::ANYWHERE, |topology| {
+            topology.seat(rank, local_size, Bind::None)
+        })
+    };
     (0..local_size).map(seat).collect()
 }
 
 /// The cores, if ranks that are not bound could leave one of them free.
 fn with_spare_processors(local_size: usize) -> Option<Topology> {
-    let processors = rustix::thread::sched_getaffinity(None).map_or(1, |mask| mask.count() as usize);
-    if processors > local_size { Topology::load().ok() } else { None }
+    let processors =
+        rustix::thread::sched_getaffinity(None).map_or(1, |mask| mask.count() as usize);
+    if processors > local_size {
+        Topology::load().ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -168,11 +223,22 @@ mod tests {
     use std::collections::HashSet;
 
     fn node(cores: usize, siblings: usize) -> Topology {
-        Topology::of((0..cores).map(|core| (0..siblings).map(|sibling| core + sibling * cores).collect()).collect()).unwrap()
+        Topology::of(
+            (0..cores)
+                .map(|core| {
+                    (0..siblings)
+                        .map(|sibling| core + sibling * cores)
+                        .collect()
+                })
+                .collect(),
+        )
+        .unwrap()
     }
 
     fn seats(topology: &Topology, ranks: usize, bind: Bind) -> Vec<Seat> {
-        (0..ranks).map(|rank| topology.seat(rank, ranks, bind)).collect()
+        (0..ranks)
+            .map(|rank| topology.seat(rank, ranks, bind))
+            .collect()
     }
 
     #[test]
@@ -180,13 +246,29 @@ mod tests {
         let mask = rustix::thread::sched_getaffinity(None).unwrap();
         let topology = Topology::load().unwrap();
         assert!(!topology.cores().is_empty());
-        assert!(topology.cores().iter().flatten().all(|&cpu| mask.is_set(cpu)));
-        assert_eq!(topology.cores().iter().flatten().count(), mask.count() as usize);
+        assert!(
+            topology
+                .cores()
+                .iter()
+                .flatten()
+                .all(|&cpu| mask.is_set(cpu))
+        );
+        assert_eq!(
+            topology.cores().iter().flatten().count(),
+            mask.count() as usize
+        );
     }
 
     #[test]
     fn bound_ranks_take_their_smt_sibling() {
-        assert_eq!(node(2, 2).seat(1, 2, Bind::Core), Seat { rank_cpu: Some(1), progress_cpu: Some(3), shares: false });
+        assert_eq!(
+            node(2, 2).seat(1, 2, Bind::Core),
+            Seat {
+                rank_cpu: Some(1),
+                progress_cpu: Some(3),
+                shares: false
+            }
+        );
     }
 
     #[test]
@@ -195,16 +277,35 @@ mod tests {
             let seats = seats(&node(cores, 1), ranks, Bind::Core);
             let ranks_on: HashSet<_> = seats.iter().map(|seat| seat.rank_cpu).collect();
             assert_eq!(ranks_on.len(), ranks, "{cores} cores: {seats:?}");
-            let alone: Vec<_> = seats.iter().filter(|seat| !seat.shares).map(|seat| seat.progress_cpu).collect();
-            assert_eq!(alone.len(), ranks.min(cores - ranks), "{cores} cores: {seats:?}");
-            assert_eq!(alone.iter().collect::<HashSet<_>>().len(), alone.len(), "{seats:?}");
+            let alone: Vec<_> = seats
+                .iter()
+                .filter(|seat| !seat.shares)
+                .map(|seat| seat.progress_cpu)
+                .collect();
+            assert_eq!(
+                alone.len(),
+                ranks.min(cores - ranks),
+                "{cores} cores: {seats:?}"
+            );
+            assert_eq!(
+                alone.iter().collect::<HashSet<_>>().len(),
+                alone.len(),
+                "{seats:?}"
+            );
             assert!(alone.iter().all(|cpu| !ranks_on.contains(cpu)), "{seats:?}");
         }
     }
 
     #[test]
     fn a_full_node_shares_the_ranks_core() {
-        assert_eq!(node(2, 1).seat(1, 2, Bind::Core), Seat { rank_cpu: Some(1), progress_cpu: Some(1), shares: true });
+        assert_eq!(
+            node(2, 1).seat(1, 2, Bind::Core),
+            Seat {
+                rank_cpu: Some(1),
+                progress_cpu: Some(1),
+                shares: true
+            }
+        );
         assert_eq!(node(2, 1).seat(2, 3, Bind::Core).rank_cpu, Some(0));
         assert!(node(2, 1).oversubscribed(3) && !node(2, 1).oversubscribed(2));
     }
@@ -212,7 +313,14 @@ mod tests {
     #[test]
     fn unbound_ranks_use_spare_cores_only() {
         assert_eq!(node(2, 1).seat(0, 2, Bind::None), Seat::ANYWHERE);
-        assert_eq!(node(4, 1).seat(0, 3, Bind::None), Seat { rank_cpu: None, progress_cpu: Some(3), shares: false });
+        assert_eq!(
+            node(4, 1).seat(0, 3, Bind::None),
+            Seat {
+                rank_cpu: None,
+                progress_cpu: Some(3),
+                shares: false
+            }
+        );
         assert_eq!(node(4, 1).seat(1, 3, Bind::None), Seat::ANYWHERE);
     }
 }

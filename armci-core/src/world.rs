@@ -7,6 +7,7 @@
 //! leaving, and memory.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ use crate::am::origin::Origin;
 use crate::am::service::Service;
 use crate::collectives::Reduce;
 use crate::collectives::exchange::ExchangeBuffers;
-use crate::config::{Config, Progress};
+use crate::config::{Config, Progress, Protocol};
 use crate::consistency::{Access, Outstanding};
 use crate::error::{Error, Result};
 use crate::job::{self, Bootstrap};
-use crate::memory::Region;
+use crate::memory::{GlobalPtr, Region, RegionId};
 use crate::memory::heap::{Block, Heap};
 use crate::memory::region::{MAX_REGIONS, Names, Part};
 use crate::node::{HEAP_START, Node};
@@ -51,6 +52,7 @@ pub struct World {
 
 struct Inner {
     config: Config,
+    protocol: Cell<Protocol>,
     node: Arc<Node>,
     transport: Shm,
     service: Arc<Service>,
@@ -69,6 +71,8 @@ struct Inner {
 struct Books {
     heap: Heap,
     names: Names,
+    /// Which region begins where in every slot.
+    by_offset: BTreeMap<u64, RegionId>,
 }
 
 impl fmt::Debug for World {
@@ -78,7 +82,8 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    /// Joins the job this process was started in, or makes it a job of one rank. Collective.
+    /// Joins the job this process was started in, or makes it a job of one rank, with the settings that the
+    /// environment gives. Collective.
     ///
     /// # Errors
     /// If a setting is not understood, the launcher is gone, the node's memory cannot be shared, or this process
@@ -111,13 +116,14 @@ impl World {
         let heap = Heap::new(node.heap_len());
         let world = World {
             inner: Rc::new(Inner {
+                protocol: Cell::new(config.protocol),
                 config,
                 node,
                 transport,
                 service,
                 origin,
                 count: Counters::default(),
-                memory: RefCell::new(Books { heap, names: Names::default() }),
+                memory: RefCell::new(Books { heap, names: Names::default(), by_offset: BTreeMap::new() }),
                 rounds: Cell::new(0),
                 open: Cell::new(true),
                 progress: RefCell::new(progress),
@@ -146,10 +152,20 @@ impl World {
         self.inner.node.who().nodes
     }
 
-    /// The settings this rank runs with.
-    #[inline]
+    /// The settings this rank joined with.
     pub fn config(&self) -> &Config {
         &self.inner.config
+    }
+
+    /// The path each kind of operation takes now.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.inner.protocol.get()
+    }
+
+    /// Changes the path of this rank's operations from here on; their order is kept across the change.
+    pub fn set_protocol(&self, protocol: Protocol) {
+        self.inner.protocol.set(protocol);
     }
 
     /// Leaves the job in order: everything is complete everywhere, then the progress thread stops. Collective.
@@ -181,22 +197,22 @@ impl World {
         let [largest] = largest;
         // From here on every rank computes the same, until memory is asked of the system.
         let mut books = self.inner.memory.borrow_mut();
-        let Books { heap, names } = &mut *books;
+        let Books { heap, names, by_offset } = &mut *books;
         let Some(block) = heap.allocate(largest.max(1)) else {
             let slot = self.inner.node.window().slot_len();
             return Err(Error::SlotFull { rank: self.rank(), asked: largest, slot, free: heap.free_bytes() });
         };
-        if !heap.absent(&block).is_empty() {
-            if let Err(error) = self.make_resident(heap, &block) {
+        if !heap.absent(&block).is_empty()
+            && let Err(error) = self.make_resident(heap, &block) {
                 heap.free(block);
                 return Err(error);
             }
-        }
         let Some(id) = names.take() else {
             heap.free(block);
             return Err(Error::RegionTableFull { limit: MAX_REGIONS });
         };
         let part = Part { offset: HEAP_START + block.offset, len: bytes as u64 };
+        by_offset.insert(part.offset, id);
         self.inner.node.mine().regions.publish(id, part);
         self.synchronize();
         Ok(Region { id, block })
@@ -250,6 +266,7 @@ impl World {
         node.mine().regions.withdraw(id);
         let mut books = self.inner.memory.borrow_mut();
         books.names.give_back(id);
+        books.by_offset.remove(&(HEAP_START + block.offset));
         books.heap.free(block);
         for range in books.heap.trim(KEEP_RESIDENT) {
             let bytes = range.end - range.start;
@@ -271,9 +288,41 @@ impl World {
     /// [`Error::NoRegion`] if the region was freed.
     pub fn local_part(&self, region: &Region) -> Result<(*mut u8, usize)> {
         let node = &self.inner.node;
-        let (rank, local) = (self.rank(), node.who().local_rank);
+        let rank = self.rank();
         let part = node.mine().regions.part(region.id).ok_or(Error::NoRegion { region: region.id, rank })?;
-        Ok((node.window().address(local, part.offset), part.len as usize))
+        Ok((node.window().address(node.who().local_rank, part.offset), part.len as usize))
+    }
+
+    /// The address, the same on every rank of the node, at which the part of a region on `rank` begins.
+    ///
+    /// # Errors
+    /// [`Error::Rank`], [`Error::NoRegion`].
+    pub fn address(&self, region: &Region, rank: usize) -> Result<*mut u8> {
+        let node = &self.inner.node;
+        let slot = node.slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
+        let part = node.control(slot).regions.part(region.id).ok_or(Error::NoRegion { region: region.id, rank })?;
+        Ok(node.window().address(slot, part.offset))
+    }
+
+    /// The pointer to what lies at `address` in the memory of `rank`: the way of programs that know places as
+    /// (rank, address), as ARMCI's C interface has them.
+    ///
+    /// # Errors
+    /// [`Error::Rank`]; [`Error::Address`] if the address lies in no region of that rank.
+    pub fn locate(&self, rank: usize, address: *const u8) -> Result<GlobalPtr<u8>> {
+        let node = &self.inner.node;
+        let slot = node.slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
+        let nowhere = Error::Address { rank, address: address as usize };
+        let Some((_, offset)) = node.window().resolve(address as usize).filter(|(found, _)| *found == slot) else {
+            return Err(nowhere);
+        };
+        let books = self.inner.memory.borrow();
+        let Some((start, id)) = books.by_offset.range(..=offset).next_back() else { return Err(nowhere) };
+        let len = node.control(slot).regions.part(*id).map_or(0, |part| part.len);
+        if offset - start > len {
+            return Err(nowhere);
+        }
+        Ok(GlobalPtr::new(*id, slot as u32, offset - start))
     }
 
     /// Registers a handler for active messages. Every rank registers the same handlers in the same order, and

@@ -1,4 +1,5 @@
-//! `armci-run`: starts the ranks of a job on this machine, passes on what they write, and ends with them.
+//! `armci-run`: starts the ranks of a job on this machine, passes on what they write, and ends with
+//! them.
 //!
 //! Everything it does is [`armci_core::job::Job`]'s; this program only reads the command line.
 
@@ -10,8 +11,9 @@ use clap::{Parser, ValueEnum};
 
 /// Starts a program as the ranks of one job on this machine.
 ///
-/// The ranks end together: when one fails, a line on standard error says which and why, and the others are ended. Ctrl-C ends
-/// them all. Rank 0 reads standard input unless that is a terminal; the others have none.
+/// The ranks end together: when one fails, a line on standard error says which and why, and the
+/// others are ended. Ctrl-C ends them all. Rank 0 reads standard input unless that is a terminal;
+/// the others have none.
 #[derive(Parser)]
 #[command(version, after_help = AFTER_HELP)]
 struct CommandLine {
@@ -23,7 +25,8 @@ struct CommandLine {
     #[arg(long, value_enum, default_value_t = Binding::None)]
     bind: Binding,
 
-    /// Who serves requests while a rank computes: a thread of the rank, or nobody (sets ARMCI_PROGRESS) [default: thread]
+    /// Who serves requests while a rank computes: a thread of the rank, or nobody (sets
+    /// ARMCI_PROGRESS) [default: thread]
     #[arg(long, value_enum)]
     progress: Option<Progress>,
 
@@ -32,7 +35,12 @@ struct CommandLine {
     tag_output: bool,
 
     /// The program, and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
     program: Vec<OsString>,
 }
 
@@ -71,7 +79,10 @@ impl CommandLine {
             Binding::None => Bind::None,
             Binding::Core => Bind::Core,
         };
-        let job = Job::new(self.ranks, program)?.args(words).bind(bind).tag_output(self.tag_output);
+        let job = Job::new(self.ranks, program)?
+            .args(words)
+            .bind(bind)
+            .tag_output(self.tag_output);
         Ok(match self.progress {
             Some(Progress::Thread) => job.env("ARMCI_PROGRESS", "thread"),
             Some(Progress::None) => job.env("ARMCI_PROGRESS", "none"),

@@ -11,17 +11,39 @@ fn tagged_lines_are_whole() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     for rank in 0..4 {
         let tag = format!("[{rank}] ");
-        let lines: Vec<_> = ended.stdout.lines().filter_map(|line| line.strip_prefix(&tag)).collect();
-        let expected: Vec<_> = (0..300).map(|i| format!("line {i} of a rank")).chain(["unended".to_owned()]).collect();
+        let lines: Vec<_> = ended
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix(&tag))
+            .collect();
+        let expected: Vec<_> = (0..300)
+            .map(|i| format!("line {i} of a rank"))
+            .chain(["unended".to_owned()])
+            .collect();
         assert_eq!(lines, expected);
     }
     assert_eq!(ended.stdout.lines().count(), 4 * 301);
-    assert_eq!(ended.stderr.lines().filter(|line| line.contains("] error ")).count(), 4 * 300);
+    assert_eq!(
+        ended
+            .stderr
+            .lines()
+            .filter(|line| line.contains("] error "))
+            .count(),
+        4 * 300
+    );
 }
 
 #[test]
 fn the_reason_comes_after_the_last_words() {
-    let ended = Run::new(&["-n", "2", "--tag-output", "sh", "-c", "case \"$ARMCI_JOB\" in *rank=1*) echo 'last words' >&2; exit 3;; esac; sleep 100"]).end();
+    let ended = Run::new(&[
+        "-n",
+        "2",
+        "--tag-output",
+        "sh",
+        "-c",
+        "case \"$ARMCI_JOB\" in *rank=1*) echo 'last words' >&2; exit 3;; esac; sleep 100",
+    ])
+    .end();
     let lines: Vec<_> = ended.stderr.lines().collect();
     assert_eq!(ended.code, Some(3));
     assert_eq!(lines[0], "[1] last words");

@@ -8,7 +8,11 @@ use common::{Run, play, play_outside};
 
 #[test]
 fn a_program_that_cannot_be_started_is_one_clear_line() {
-    for (program, code) in [("no-such-program-anywhere", 127), ("/etc/passwd", 126), ("/etc", 126)] {
+    for (program, code) in [
+        ("no-such-program-anywhere", 127),
+        ("/etc/passwd", 126),
+        ("/etc", 126),
+    ] {
         let ended = Run::new(&["-n", "2", program]).end();
         assert_eq!(ended.code, Some(code), "{}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
@@ -19,42 +23,96 @@ fn a_program_that_cannot_be_started_is_one_clear_line() {
 #[test]
 fn no_ranks_is_one_clear_line() {
     let ended = Run::new(&["-n", "0", "true"]).end();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), "armci-run: a job needs at least one rank; 0 were asked for\n"));
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (
+            Some(1),
+            "armci-run: a job needs at least one rank; 0 were asked for\n"
+        )
+    );
 }
 
 #[test]
 fn too_many_ranks_are_ended_again() {
     // Descriptors run out midway.
-    let script = format!("ulimit -n 40; exec {} -n 100 sleep 100", env!("CARGO_BIN_EXE_armci-run"));
+    let script = format!(
+        "ulimit -n 40; exec {} -n 100 sleep 100",
+        env!("CARGO_BIN_EXE_armci-run")
+    );
     let ended = Run::new(&["-n", "1", "sh", "-c", &script]).end();
     assert_eq!(ended.code, Some(1));
-    assert!(ended.messages()[0].contains("ulimit -n") && ended.messages()[0].contains("ending the other"), "{}", ended.stderr);
+    assert!(
+        ended.messages()[0].contains("ulimit -n")
+            && ended.messages()[0].contains("ending the other"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
 fn arguments_and_settings_reach_the_program() {
-    let ended = Run::new(&["-n", "1", "--progress", "none", "sh", "-c", "echo $ARMCI_PROGRESS $ARMCI_PROTOCOL \"$@\"", "sh", "-n", "--bind", "a b"]).env("ARMCI_PROTOCOL", "am").end();
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "none am -n --bind a b\n"));
+    let ended = Run::new(&[
+        "-n",
+        "1",
+        "--progress",
+        "none",
+        "sh",
+        "-c",
+        "echo $ARMCI_PROGRESS $ARMCI_PROTOCOL \"$@\"",
+        "sh",
+        "-n",
+        "--bind",
+        "a b",
+    ])
+    .env("ARMCI_PROTOCOL", "am")
+    .end();
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "none am -n --bind a b\n")
+    );
 }
 
 #[test]
 fn only_rank_0_reads_standard_input() {
     let (reader, writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut { writer }, b"for rank 0\n").unwrap();
-    let ended = Run::new(&["-n", "3", "--tag-output", "cat"]).stdin(reader).end();
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "[0] for rank 0\n"));
+    let ended = Run::new(&["-n", "3", "--tag-output", "cat"])
+        .stdin(reader)
+        .end();
+    assert_eq!(
+        (ended.code, ended.stdout.as_str()),
+        (Some(0), "[0] for rank 0\n")
+    );
 }
 
 #[test]
 fn bound_ranks_have_one_core_and_start_over_when_there_are_more() {
-    let ended = Run::new(&["-n", "5", "--bind", "core", "--tag-output", "grep", "Cpus_allowed_list", "/proc/self/status"]).end();
+    let ended = Run::new(&[
+        "-n",
+        "5",
+        "--bind",
+        "core",
+        "--tag-output",
+        "grep",
+        "Cpus_allowed_list",
+        "/proc/self/status",
+    ])
+    .end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(ended.stdout.lines().count(), 5, "{}", ended.stdout);
 }
 
 #[test]
 fn ranks_inherit_nothing_but_their_own_socket() {
-    let ended = Run::new(&["-n", "3", "--tag-output", "sh", "-c", "ls -l /proc/$$/fd | grep -c socket:"]).end();
+    let ended = Run::new(&[
+        "-n",
+        "3",
+        "--tag-output",
+        "sh",
+        "-c",
+        "ls -l /proc/$$/fd | grep -c socket:",
+    ])
+    .end();
     let mut lines: Vec<_> = ended.stdout.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["[0] 1", "[1] 1", "[2] 1"], "{}", ended.stderr);
@@ -87,7 +145,11 @@ fn a_job_within_a_rank_is_a_job_of_its_own() {
         let mut job = armci_core::job::bootstrap().unwrap();
         assert_eq!(job.identity().size, if role == "inner" { 3 } else { 2 });
         if role == "outer" {
-            let inner = armci_core::job::Job::this_program(3).unwrap().env("ARMCI_RUN_TEST_ROLE", "inner").run().unwrap();
+            let inner = armci_core::job::Job::this_program(3)
+                .unwrap()
+                .env("ARMCI_RUN_TEST_ROLE", "inner")
+                .run()
+                .unwrap();
             assert_eq!(inner.code, 0, "{:?}", inner.failed);
         }
         job.goodbye().unwrap();
@@ -104,7 +166,10 @@ fn an_unreadable_ticket_is_an_error() {
     });
     let status = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "an_unreadable_ticket_is_an_error"])
-        .envs([("ARMCI_JOB", "rank 3 of many"), ("ARMCI_RUN_TEST_ROLE", "confused")])
+        .envs([
+            ("ARMCI_JOB", "rank 3 of many"),
+            ("ARMCI_RUN_TEST_ROLE", "confused"),
+        ])
         .status()
         .unwrap();
     assert!(status.success());
@@ -115,29 +180,57 @@ fn sixteen_ranks_are_through_their_exchanges_in_time() {
     play_outside(|_| {
         let mut job = armci_core::job::bootstrap().unwrap();
         for round in 0..2 {
-            let shares = job.all_gather(&vec![round; 4096 + job.identity().rank]).unwrap();
-            assert!(shares.iter().enumerate().all(|(rank, share)| *share == vec![round; 4096 + rank]));
+            let shares = job
+                .all_gather(&vec![round; 4096 + job.identity().rank])
+                .unwrap();
+            assert!(
+                shares
+                    .iter()
+                    .enumerate()
+                    .all(|(rank, share)| *share == vec![round; 4096 + rank])
+            );
         }
         job.goodbye().unwrap();
     });
     let begin = Instant::now();
-    let ended = Run::role(16, "sixteen_ranks_are_through_their_exchanges_in_time", "exchange").end();
+    let ended = Run::role(
+        16,
+        "sixteen_ranks_are_through_their_exchanges_in_time",
+        "exchange",
+    )
+    .end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     // 30 ms on an idle machine of two cores; tests run beside each other.
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begin.elapsed()
+    );
 }
 
 #[test]
 fn all_ranks_share_a_secret_that_no_other_job_has() {
     play(|_, _| {
-        let secret = std::env::var("ARMCI_JOB").unwrap().split(' ').find(|word| word.starts_with("secret=")).unwrap().to_owned();
+        let secret = std::env::var("ARMCI_JOB")
+            .unwrap()
+            .split(' ')
+            .find(|word| word.starts_with("secret="))
+            .unwrap()
+            .to_owned();
         println!("{secret}");
     });
     let secrets = || -> Vec<String> {
         let ended = Run::role(3, "all_ranks_share_a_secret_that_no_other_job_has", "tell").end();
-        ended.stdout.lines().filter_map(|line| line.find("secret=").map(|at| line[at..].to_owned())).collect()
+        ended
+            .stdout
+            .lines()
+            .filter_map(|line| line.find("secret=").map(|at| line[at..].to_owned()))
+            .collect()
     };
     let (first, second) = (secrets(), secrets());
     assert_eq!(first.len(), 3, "{first:?}");
-    assert!(first.iter().all(|secret| *secret == first[0]) && first[0] != second[0], "{first:?} {second:?}");
+    assert!(
+        first.iter().all(|secret| *secret == first[0]) && first[0] != second[0],
+        "{first:?} {second:?}"
+    );
 }

@@ -262,7 +262,7 @@ fn by_rows<'a, T: Pod>(view: &'a ArrayView2<'_, T>) -> CowArray<'a, T, Ix2> {
 
 /// Whether a layout is rows of adjacent elements, going forward: what a transfer takes without a copy.
 fn has_rows(strides: &[isize], (rows, cols): (usize, usize)) -> bool {
-    (cols <= 1 || strides[1] == 1) && (rows <= 1 || strides[0] >= 0)
+    rows == 0 || (cols <= 1 || strides[1] == 1) && (rows <= 1 || cols == 0 || strides[0] >= 0)
 }
 
 /// The distance of rows; of no meaning with fewer than two.

@@ -1,7 +1,7 @@
 //! A thread that advances whatever can be advanced, and sleeps when there is nothing to do.
 //!
-//! One-sided communication promises progress while the target computes; somebody has to make it. This crate is that somebody and
-//! nothing else: it does not know what it advances.
+//! One-sided communication promises progress while the target computes; somebody has to make it.
+//! This crate is that somebody and nothing else: it does not know what it advances.
 //!
 //! ```text
 //!             advance() > 0                    the kernel, or wake()
@@ -12,12 +12,14 @@
 //!               +------- advance() > 0 -------+            stop: from anywhere, after at most one wake()
 //! ```
 //!
-//! The thread is polite: it spins for a bounded time ([`Options::spin`]), then sleeps in the kernel until work arrives. It may be
-//! pinned to a processor ([`Options::cpu`]), say the SMT sibling of the core that computes, and be told to give way
-//! ([`Options::nice`]). It blocks all signals that are sent to the process, so that those go to the program's own threads; faults of
-//! its own (`SIGSEGV` and the like) still reach their handlers.
+//! The thread is polite: it spins for a bounded time ([`Options::spin`]), then sleeps in the kernel
+//! until work arrives. It may be pinned to a processor ([`Options::cpu`]), say the SMT sibling of
+//! the core that computes, and be told to give way ([`Options::nice`]). It blocks all signals that
+//! are sent to the process, so that those go to the program's own threads; faults of its own
+//! (`SIGSEGV` and the like) still reach their handlers.
 //!
-//! A panic inside [`Advance`] ends the process with a message: peers wait for this thread's work, and would wait forever.
+//! A panic inside [`Advance`] ends the process with a message: peers wait for this thread's work,
+//! and would wait forever.
 //!
 //! # Example
 //!
@@ -79,8 +81,9 @@ pub trait Advance: Send + Sync + 'static {
     /// Does what can be done now; returns how many units were done.
     fn advance(&self) -> usize;
 
-    /// Sleeps in the kernel until work may have arrived or [`Advance::wake`] was called. Level-triggered: returns at once if work is
-    /// there already, or if a wake has come since the last `park` returned. Returning for no reason is allowed.
+    /// Sleeps in the kernel until work may have arrived or [`Advance::wake`] was called.
+    /// Level-triggered: returns at once if work is there already, or if a wake has come since the
+    /// last `park` returned. Returning for no reason is allowed.
     fn park(&self);
 
     /// Wakes the parked thread; if it is not parked, its next [`Advance::park`] returns at once.
@@ -92,19 +95,26 @@ pub trait Advance: Send + Sync + 'static {
 pub struct Options {
     /// The thread's name, as debuggers show it (the kernel keeps 15 bytes).
     pub name: String,
-    /// The processor the thread stays on; none: where the scheduler puts it, within the starting thread's mask.
+    /// The processor the thread stays on; none: where the scheduler puts it, within the starting
+    /// thread's mask.
     pub cpu: Option<usize>,
-    /// How long to keep calling [`Advance::advance`] without success before parking. Zero where the thread shares a core with
-    /// computation.
+    /// How long to keep calling [`Advance::advance`] without success before parking. Zero where the
+    /// thread shares a core with computation.
     pub spin: Duration,
-    /// How much the thread gives way to others: -20 (not at all) to 19; none: as the starting thread.
+    /// How much the thread gives way to others: -20 (not at all) to 19; none: as the starting
+    /// thread.
     pub nice: Option<i32>,
 }
 
 impl Options {
     /// An unpinned thread of this name that spins for 50 microseconds.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), cpu: None, spin: Duration::from_micros(50), nice: None }
+        Self {
+            name: name.into(),
+            cpu: None,
+            spin: Duration::from_micros(50),
+            nice: None,
+        }
     }
 }
 
@@ -124,7 +134,10 @@ struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("stop", &self.stop).field("statistics", &self.counters.read()).finish_non_exhaustive()
+        f.debug_struct("Shared")
+            .field("stop", &self.stop)
+            .field("statistics", &self.counters.read())
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,9 +145,14 @@ impl ProgressThread {
     /// Starts the thread; when this returns, it is pinned and advancing.
     ///
     /// # Errors
-    /// If there can be no more threads, the processor is not ours to use, or the niceness is not ours to choose.
+    /// If there can be no more threads, the processor is not ours to use, or the niceness is not
+    /// ours to choose.
     pub fn start(work: Arc<dyn Advance>, options: Options) -> io::Result<Self> {
-        let shared = Arc::new(Shared { work, stop: AtomicBool::new(false), counters: Counters::default() });
+        let shared = Arc::new(Shared {
+            work,
+            stop: AtomicBool::new(false),
+            counters: Counters::default(),
+        });
         let (report, settled) = mpsc::sync_channel(1);
         let thread = {
             // The new thread inherits the mask, so no signal ever finds it unprepared.
@@ -150,8 +168,13 @@ impl ProgressThread {
                 }
             })?
         };
-        settled.recv().map_err(|_| io::Error::other("the progress thread died while it started"))??;
-        Ok(Self { shared, thread: Some(thread) })
+        settled
+            .recv()
+            .map_err(|_| io::Error::other("the progress thread died while it started"))??;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// Stops the thread and returns what it has done. Work that arrives later is not served.
@@ -169,7 +192,8 @@ impl ProgressThread {
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // The flag before the wake: a thread that this wake finds parked sees the flag when it returns.
+            // The flag before the wake: a thread that this wake finds parked sees the flag when it
+            // returns.
             self.shared.stop.store(true, Ordering::Release);
             self.shared.work.wake();
             // It cannot have panicked: a panic there ends the process.
@@ -188,7 +212,13 @@ impl Drop for ProgressThread {
 fn settle(options: &Options) -> io::Result<()> {
     if let Some(cpu) = options.cpu {
         if cpu >= CpuSet::MAX_CPU {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("processor {cpu} is beyond the {} that masks can name", CpuSet::MAX_CPU)));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "processor {cpu} is beyond the {} that masks can name",
+                    CpuSet::MAX_CPU
+                ),
+            ));
         }
         let mut set = CpuSet::new();
         set.set(cpu);
@@ -205,7 +235,10 @@ impl Shared {
     fn run_or_abort(&self, options: &Options) {
         if panic::catch_unwind(AssertUnwindSafe(|| self.run(options.spin))).is_err() {
             // The panic's own message has been printed by the panic hook.
-            eprintln!("thread '{}' panicked while others depend on its progress; ending this process", options.name);
+            eprintln!(
+                "thread '{}' panicked while others depend on its progress; ending this process",
+                options.name
+            );
             std::process::abort();
         }
     }

@@ -1,4 +1,5 @@
-//! What a progress thread counts. Only the thread writes; anybody may read, and sees each number a moment late.
+//! What a progress thread counts. Only the thread writes; anybody may read, and sees each number a
+//! moment late.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +16,8 @@ pub struct Statistics {
     pub parks: u64,
 }
 
-/// On cache lines of its own, so that counting disturbs nobody's neighbours (two lines: processors fetch them in pairs).
+/// On cache lines of its own, so that counting disturbs nobody's neighbours (two lines: processors
+/// fetch them in pairs).
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
@@ -40,7 +42,12 @@ impl Counters {
 
     pub(crate) fn read(&self) -> Statistics {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Statistics { served: read(&self.served), rounds: read(&self.rounds), fruitful: read(&self.fruitful), parks: read(&self.parks) }
+        Statistics {
+            served: read(&self.served),
+            rounds: read(&self.rounds),
+            fruitful: read(&self.fruitful),
+            parks: read(&self.parks),
+        }
     }
 }
 

@@ -31,8 +31,9 @@
 //! # }
 //! ```
 //!
-//! A test may run several jobs, one after the other. Code between them runs in the test process and again in every rank, up to that
-//! rank's job. A job that hangs ends after a minute ([`Ranks::timeout`]). Works under `cargo test` and `cargo nextest`.
+//! A test may run several jobs, one after the other. Code between them runs in the test process and
+//! again in every rank, up to that rank's job. A job that hangs ends after a minute
+//! ([`Ranks::timeout`]). Works under `cargo test` and `cargo nextest`.
 
 mod place;
 mod ranks;
@@ -60,7 +61,8 @@ pub fn for_each(numbers: impl IntoIterator<Item = usize>, body: impl Fn(&World))
     }
 }
 
-/// Runs `body` with one to four ranks, over each protocol, with and without progress thread: sixteen jobs.
+/// Runs `body` with one to four ranks, over each protocol, with and without progress thread:
+/// sixteen jobs.
 ///
 /// # Panics
 /// If a rank fails or hangs.
@@ -68,7 +70,10 @@ pub fn matrix(body: impl Fn(&World)) {
     for ranks in 1..=4 {
         for protocol in ["rma", "am"] {
             for progress in ["thread", "none"] {
-                Ranks::new(ranks).env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress).run(&body);
+                Ranks::new(ranks)
+                    .env("ARMCI_PROTOCOL", protocol)
+                    .env("ARMCI_PROGRESS", progress)
+                    .run(&body);
             }
         }
     }

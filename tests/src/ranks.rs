@@ -1,7 +1,8 @@
 //! One job of a test: started in the test process, played in its ranks.
 //!
-//! Guaranteed: a job counts as good only if every rank has run the body to its end (a rank that never found it, because the test's
-//! name was not what the test harness calls it, would exit with 0 too); a rank never runs code of the test behind its body.
+//! Guaranteed: a job counts as good only if every rank has run the body to its end (a rank that
+//! never found it, because the test's name was not what the test harness calls it, would exit with
+//! 0 too); a rank never runs code of the test behind its body.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -26,7 +27,11 @@ impl Ranks {
     /// A job of `ranks` ranks that may take a minute.
     #[must_use]
     pub fn new(ranks: usize) -> Self {
-        Self { ranks, env: Vec::new(), timeout: Duration::from_secs(60) }
+        Self {
+            ranks,
+            env: Vec::new(),
+            timeout: Duration::from_secs(60),
+        }
     }
 
     /// Sets a variable in the environment of every rank.
@@ -51,7 +56,8 @@ impl Ranks {
         self.run_bare(|| within_world(body));
     }
 
-    /// Runs `body` on each rank, and expects that the job fails. How it failed is in the outcome, what was written to standard error too.
+    /// Runs `body` on each rank, and expects that the job fails. How it failed is in the outcome,
+    /// what was written to standard error too.
     ///
     /// To be the last job of its test: ranks of a later one would pass here without an outcome.
     ///
@@ -66,10 +72,20 @@ impl Ranks {
     /// # Panics
     /// If a rank fails or hangs.
     pub fn run_bare(self, body: impl FnOnce()) {
-        let Some((report, outcome)) = self.start_or_play(body) else { return };
-        let done = outcome.stdout.split(|&byte| byte == b'\n').filter(|line| line.ends_with(DONE.as_bytes())).count();
+        let Some((report, outcome)) = self.start_or_play(body) else {
+            return;
+        };
+        let done = outcome
+            .stdout
+            .split(|&byte| byte == b'\n')
+            .filter(|line| line.ends_with(DONE.as_bytes()))
+            .count();
         assert!(outcome.code == 0, "{report}");
-        assert!(done == self.ranks, "only {done} of {} ranks ran the body; is the test's name what --exact takes?\n{report}", self.ranks);
+        assert!(
+            done == self.ranks,
+            "only {done} of {} ranks ran the body; is the test's name what --exact takes?\n{report}",
+            self.ranks
+        );
         print!("{report}");
     }
 
@@ -87,8 +103,8 @@ impl Ranks {
         outcome
     }
 
-    /// In the test process: runs the job, and says how it went. In a rank of this job: runs the body and exits. In a rank of another
-    /// job of this test: does nothing.
+    /// In the test process: runs the job, and says how it went. In a rank of this job: runs the
+    /// body and exits. In a rank of another job of this test: does nothing.
     fn start_or_play(&self, body: impl FnOnce()) -> Option<(String, Outcome)> {
         let test = place::test_name();
         let number = place::next_job(&test);
@@ -109,41 +125,75 @@ impl Ranks {
     fn start(&self, test: &str, number: usize) -> Outcome {
         // `--include-ignored`: whoever started an ignored test meant it.
         let job = Job::this_program(self.ranks)
-            .map(|job| job.only_args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]))
-            .map(|job| self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
-            .map(|job| job.env(place::JOB, number.to_string()).tag_output(true).capture_stdout(true).capture_stderr(true))
+            .map(|job| {
+                job.only_args([
+                    "--exact",
+                    test,
+                    "--nocapture",
+                    "--test-threads=1",
+                    "--include-ignored",
+                ])
+            })
+            .map(|job| {
+                self.env
+                    .iter()
+                    .fold(job, |job, (name, value)| job.env(name, value))
+            })
+            .map(|job| {
+                job.env(place::JOB, number.to_string())
+                    .tag_output(true)
+                    .capture_stdout(true)
+                    .capture_stderr(true)
+            })
             .map(|job| job.quiet(true).no_input(true).timeout(self.timeout));
-        job.and_then(|job| job.run()).unwrap_or_else(|error| panic!("job {number} of test `{test}` cannot be started: {error}"))
+        job.and_then(|job| job.run()).unwrap_or_else(|error| {
+            panic!("job {number} of test `{test}` cannot be started: {error}")
+        })
     }
 
     /// What a person wants to know about a failed job.
     fn report(&self, test: &str, number: usize, outcome: &Outcome) -> String {
-        let settings: String = self.env.iter().map(|(name, value)| format!(", {name}={value}")).collect();
+        let settings: String = self
+            .env
+            .iter()
+            .map(|(name, value)| format!(", {name}={value}"))
+            .collect();
         let how = match &outcome.failed {
             Some(failed) => format!("rank {} {}", failed.rank, failed.reason),
             None if outcome.timed_out => format!("not done after {:?}; ended", self.timeout),
             None => format!("ended with code {}", outcome.code),
         };
-        let written = String::from_utf8_lossy(&outcome.stdout).lines().filter(|line| !is_noise(line)).map(|line| format!("{line}\n")).collect::<String>();
+        let written = String::from_utf8_lossy(&outcome.stdout)
+            .lines()
+            .filter(|line| !is_noise(line))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>();
         let errors = String::from_utf8_lossy(&outcome.stderr);
-        format!("job {number} of test `{test}` ({} ranks{settings}): {how}\n{written}{errors}", self.ranks)
+        format!(
+            "job {number} of test `{test}` ({} ranks{settings}): {how}\n{written}{errors}",
+            self.ranks
+        )
     }
 }
 
 /// What the test harness in a rank writes about itself, and our own marks.
 fn is_noise(line: &str) -> bool {
     let said = line.split_once("] ").map_or(line, |(_, said)| said);
-    said.is_empty() || said == "running 1 test" || said.ends_with(DONE)
+    let start = said.starts_with("test ") && said.ends_with("... ");
+    said.is_empty() || said == "running 1 test" || start || said.ends_with(DONE)
 }
 
 /// The body of a rank that takes part as a user's program would.
 fn within_world(body: impl FnOnce(&World)) {
     let world = World::init().unwrap_or_else(|error| panic!("initialization failed: {error}"));
     body(&world);
-    world.finalize().unwrap_or_else(|error| panic!("finalization failed: {error}"));
+    world
+        .finalize()
+        .unwrap_or_else(|error| panic!("finalization failed: {error}"));
 }
 
-/// Runs the body and ends this process: 0, or 101 after a panic (whose message the panic hook has written).
+/// Runs the body and ends this process: 0, or 101 after a panic (whose message the panic hook has
+/// written).
 fn play(body: impl FnOnce()) -> ! {
     let code = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(()) => {

@@ -86,7 +86,7 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
         ACCUMULATE => {
             let (AccumulateArgs { rows, alpha, kind }, data) = arguments(incoming)?;
             let kind = u8::try_from(kind).ok().and_then(ElementKind::from_number).ok_or_else(|| format!("there is no element kind {kind}"))?;
-            if rows.row as usize % kind.size() != 0 {
+            if !(rows.row as usize).is_multiple_of(kind.size()) {
                 return Err(format!("rows of {} bytes are no whole elements of {kind:?}", rows.row));
             }
             let to = locate(node, &rows, kind.align() as u64)?;
@@ -141,7 +141,7 @@ fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
     if span.is_none_or(|end| end > part.len) {
         return Err(format!("{rows:?} leave region {id}, which has {} bytes there", part.len));
     }
-    if rows.offset % align != 0 || (rows.rows > 1 && rows.stride % align != 0) {
+    if !rows.offset.is_multiple_of(align) || (rows.rows > 1 && !rows.stride.is_multiple_of(align)) {
         return Err(format!("{rows:?} are not aligned to {align} bytes"));
     }
     Ok(Remote { rank, offset: part.offset + rows.offset })

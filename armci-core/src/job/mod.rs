@@ -1,4 +1,5 @@
-//! Who takes part: this process's rank, its job, and the few exchanges that a start and an end need.
+//! Who takes part: this process's rank, its job, and the few exchanges that a start and an end
+//! need.
 //!
 //! ```text
 //!   armci-run -n 3 prog              the launcher: one thread, asleep in poll
@@ -8,12 +9,13 @@
 //!  rank 0   rank 1   rank 2          `bootstrap()` finds the socket through ARMCI_JOB
 //! ```
 //!
-//! Guaranteed: a rank either belongs to exactly one job or is a job of one; a job whose rank dies ends as a whole, within a
-//! second, with one message; no rank survives its launcher. Not guaranteed: anything about processes that a rank starts and
-//! moves out of its process group while the launcher is killed with SIGKILL.
+//! Guaranteed: a rank either belongs to exactly one job or is a job of one; a job whose rank dies
+//! ends as a whole, within a second, with one message; no rank survives its launcher. Not
+//! guaranteed: anything about processes that a rank starts and moves out of its process group while
+//! the launcher is killed with SIGKILL.
 //!
-//! Everything above sees only [`Bootstrap`]: four calls, of which [`Bootstrap::all_gather`] is the only exchange. What serves
-//! them is interchangeable.
+//! Everything above sees only [`Bootstrap`]: four calls, of which [`Bootstrap::all_gather`] is the
+//! only exchange. What serves them is interchangeable.
 
 mod alone;
 mod launcher;
@@ -48,24 +50,34 @@ pub struct Identity {
 impl Identity {
     /// A rank of a job that lives on one node.
     fn on_one_node(rank: usize, size: usize) -> Self {
-        Self { rank, size, local_rank: rank, local_size: size, nodes: 1, node: 0 }
+        Self {
+            rank,
+            size,
+            local_rank: rank,
+            local_size: size,
+            nodes: 1,
+            node: 0,
+        }
     }
 }
 
 /// What started this rank, and what it offers until the ranks can reach each other by themselves.
 ///
-/// The calls that are collective (`all_gather`, `goodbye`) must be made by all ranks in the same order.
+/// The calls that are collective (`all_gather`, `goodbye`) must be made by all ranks in the same
+/// order.
 pub trait Bootstrap: Send {
     /// Who we are.
     fn identity(&self) -> &Identity;
 
-    /// Gives every rank the bytes of every rank, in rank order. Collective; meant for a few KiB per rank, a few times.
+    /// Gives every rank the bytes of every rank, in rank order. Collective; meant for a few KiB per
+    /// rank, a few times.
     ///
     /// # Errors
     /// If the launcher is gone, or ended the job.
     fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>>;
 
-    /// The orderly end: returns when every rank has called it. Afterwards, leaving with exit code 0 is no failure. Collective.
+    /// The orderly end: returns when every rank has called it. Afterwards, leaving with exit code 0
+    /// is no failure. Collective.
     ///
     /// # Errors
     /// If the launcher is gone, or ended the job.
@@ -74,7 +86,8 @@ pub trait Bootstrap: Send {
     /// A random number that all ranks of this job know and no other job does.
     fn secret(&self) -> u64;
 
-    /// Where this rank and its progress thread should sit. The launcher knows (it looked once for all); without one we look.
+    /// Where this rank and its progress thread should sit. The launcher knows (it looked once for
+    /// all); without one we look.
     fn seat(&self) -> Seat {
         topology::quick_seat(self.identity().local_rank, self.identity().local_size)
     }
@@ -82,8 +95,9 @@ pub trait Bootstrap: Send {
 
 /// Joins the job this process was started for, or makes it a job of one.
 ///
-/// A process joins once. A stale `ARMCI_JOB`, inherited from a rank that started this process as a plain child, is told from a
-/// live one by its descriptor: it must be open, be the very socket the launcher made for this rank, and answer with the job's secret.
+/// A process joins once. A stale `ARMCI_JOB`, inherited from a rank that started this process as a
+/// plain child, is told from a live one by its descriptor: it must be open, be the very socket the
+/// launcher made for this rank, and answer with the job's secret.
 ///
 /// # Errors
 /// If `ARMCI_JOB` is unreadable, the launcher is gone, or this rank has joined before.
@@ -94,14 +108,16 @@ pub fn bootstrap() -> Result<Box<dyn Bootstrap>> {
     }
 }
 
-/// Whether a launcher of ours started this process as a rank. Costs an environment look-up and one `fstat`.
+/// Whether a launcher of ours started this process as a rank. Costs an environment look-up and one
+/// `fstat`.
 #[must_use]
 pub fn is_rank() -> bool {
     matches!(Ticket::from_environment(), Ok(Some(_)))
 }
 
-/// Runs `body` on `ranks` ranks of this very program: in a rank it calls `body` and exits with what that returns; in a process
-/// that is no rank it starts the program anew, with the same arguments, as `ranks` ranks, and exits with the job's code.
+/// Runs `body` on `ranks` ranks of this very program: in a rank it calls `body` and exits with what
+/// that returns; in a process that is no rank it starts the program anew, with the same arguments,
+/// as `ranks` ranks, and exits with the job's code.
 pub fn launch<F: FnOnce() -> i32>(ranks: usize, body: F) -> ! {
     if is_rank() {
         std::process::exit(body());
@@ -123,6 +139,9 @@ fn random_secret() -> Result<u64> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|source| Error::System { call: "read of /dev/urandom", source })?;
+        .map_err(|source| Error::System {
+            call: "read of /dev/urandom",
+            source,
+        })?;
     Ok(u64::from_le_bytes(bytes))
 }

@@ -4,9 +4,10 @@
 //! ARMCI_JOB="1 fd=5 socket=48213 rank=2 size=4 secret=91f3... cpu=- progress=- shares=1"
 //! ```
 //!
-//! Guaranteed: a ticket that [`Ticket::from_environment`] returns names an open descriptor that is the socket the launcher made
-//! for this rank, found by its inode number; nothing was written to it. Variables outlive what they describe (a rank starts
-//! another program, which inherits the text but not the close-on-exec socket); such a stale ticket reads as none.
+//! Guaranteed: a ticket that [`Ticket::from_environment`] returns names an open descriptor that is
+//! the socket the launcher made for this rank, found by its inode number; nothing was written to
+//! it. Variables outlive what they describe (a rank starts another program, which inherits the text
+//! but not the close-on-exec socket); such a stale ticket reads as none.
 
 use std::os::fd::RawFd;
 
@@ -37,7 +38,9 @@ impl Ticket {
     /// # Errors
     /// If the variable is set but is not a text of ours, or of another version.
     pub(super) fn from_environment() -> Result<Option<Self>> {
-        let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
+        let Some(text) = std::env::var_os(VARIABLE) else {
+            return Ok(None);
+        };
         let ticket = text.to_str().and_then(Self::parse).ok_or_else(|| {
             Error::Job(format!(
                 "{VARIABLE} is set to {text:?}, which this library cannot read; use the armci-run of the same version, or unset it"
@@ -87,24 +90,32 @@ impl Ticket {
                 shares: field("shares")? == "1",
             },
         };
-        (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0).then_some(ticket)
+        (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0)
+            .then_some(ticket)
     }
 
     /// Whether the descriptor is open and still the socket that was meant.
     fn is_live(&self) -> bool {
-        super::rank::inherited(self.descriptor).is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
+        super::rank::inherited(self.descriptor)
+            .is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
     }
 }
 
 /// A number, or `-` for none; the outer option is whether the text was either.
 fn optional(text: &str) -> Option<Option<usize>> {
-    if text == "-" { Some(None) } else { text.parse().ok().map(Some) }
+    if text == "-" {
+        Some(None)
+    } else {
+        text.parse().ok().map(Some)
+    }
 }
 
 /// The inode number of an open descriptor that is a socket.
 pub(super) fn inode_of_socket<Fd: std::os::fd::AsFd>(socket: Fd) -> Option<u64> {
     let stat = rustix::fs::fstat(socket).ok()?;
-    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket().then_some(stat.st_ino)
+    rustix::fs::FileType::from_raw_mode(stat.st_mode)
+        .is_socket()
+        .then_some(stat.st_ino)
 }
 
 #[cfg(test)]
@@ -112,8 +123,19 @@ mod tests {
     use super::*;
 
     fn ticket() -> Ticket {
-        let seat = Seat { rank_cpu: Some(3), progress_cpu: None, shares: true };
-        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, secret: 0xfeed, seat }
+        let seat = Seat {
+            rank_cpu: Some(3),
+            progress_cpu: None,
+            shares: true,
+        };
+        Ticket {
+            descriptor: 5,
+            inode: 77,
+            rank: 2,
+            size: 4,
+            secret: 0xfeed,
+            seat,
+        }
     }
 
     #[test]
@@ -124,14 +146,34 @@ mod tests {
     #[test]
     fn what_is_not_ours_is_refused() {
         let good = ticket().to_text();
-        for bad in ["", "1", "2 fd=5", "rank=1", &format!("{good} more=1"), &good.replace("rank=2", "rank=4"), &good.replace("fd=5", "fd=-5")] {
+        for bad in [
+            "",
+            "1",
+            "2 fd=5",
+            "rank=1",
+            &format!("{good} more=1"),
+            &good.replace("rank=2", "rank=4"),
+            &good.replace("fd=5", "fd=-5"),
+        ] {
             assert_eq!(Ticket::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn a_closed_or_different_descriptor_is_stale() {
-        assert!(!Ticket { descriptor: 1000, ..ticket() }.is_live());
-        assert!(!Ticket { descriptor: 0, ..ticket() }.is_live());
+        assert!(
+            !Ticket {
+                descriptor: 1000,
+                ..ticket()
+            }
+            .is_live()
+        );
+        assert!(
+            !Ticket {
+                descriptor: 0,
+                ..ticket()
+            }
+            .is_live()
+        );
     }
 }

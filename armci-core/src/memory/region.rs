@@ -153,12 +153,11 @@ impl Region {
     /// Making it checks nothing; using it checks everything.
     #[inline]
     pub fn at<T: Pod>(&self, rank: usize, index: usize) -> GlobalPtr<T> {
-        GlobalPtr {
-            region: self.id,
-            rank: rank.try_into().unwrap_or(u32::MAX),
-            offset: (index as u64).saturating_mul(size_of::<T>() as u64),
-            element: PhantomData,
-        }
+        GlobalPtr::new(
+            self.id,
+            rank.try_into().unwrap_or(u32::MAX),
+            (index as u64).saturating_mul(size_of::<T>() as u64),
+        )
     }
 }
 
@@ -188,6 +187,10 @@ impl<T> fmt::Debug for GlobalPtr<T> {
 }
 
 impl<T: Pod> GlobalPtr<T> {
+    pub(crate) fn new(region: RegionId, rank: u32, offset: u64) -> Self {
+        GlobalPtr { region, rank, offset, element: PhantomData }
+    }
+
     /// The rank whose memory this points into.
     pub fn rank(self) -> usize {
         self.rank as usize

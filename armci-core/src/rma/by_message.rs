@@ -96,11 +96,10 @@ fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut
         while done < row {
             let piece = (row - done).min(STAGING_BYTES);
             let (remote, local) = (remote as u64 + done as u64, local.wrapping_add(done));
-            if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece)) {
-                if let Some(full) = pending.replace(Batch::new(remote, local, piece)) {
+            if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece))
+                && let Some(full) = pending.replace(Batch::new(remote, local, piece)) {
                     send(full);
                 }
-            }
             done += piece;
         }
     };

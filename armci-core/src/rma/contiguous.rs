@@ -28,7 +28,7 @@ impl World {
         let bytes = size_of_val(source);
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
-        if self.direct(self.config().protocol.put, self.transport().capabilities().rma) {
+        if self.direct(self.protocol().put, self.transport().capabilities().rma) {
             self.origin().order(to.rank, target.region);
             // SAFETY: REGION-LIVE; `source` is borrowed for the call, which is how long it is read.
             unsafe { self.transport().put(to, source.as_ptr().cast(), bytes) };
@@ -49,7 +49,7 @@ impl World {
         let bytes = size_of_val(target);
         let from = self.resolve(source, bytes as u64)?;
         self.count().get(bytes);
-        if self.direct(self.config().protocol.get, self.transport().capabilities().rma) {
+        if self.direct(self.protocol().get, self.transport().capabilities().rma) {
             self.origin().order(from.rank, source.region);
             // SAFETY: REGION-LIVE; `target` is ours alone for the call.
             unsafe { self.transport().get(from, target.as_mut_ptr().cast(), bytes) };
@@ -129,7 +129,7 @@ impl World {
         self.aligned(place, bytes, "an atomic operation")?;
         self.count().rmw(bytes);
         let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
-        let found = if self.direct(self.config().protocol.rmw, self.transport().capabilities().rmw) {
+        let found = if self.direct(self.protocol().rmw, self.transport().capabilities().rmw) {
             self.origin().order(at.rank, place.region);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().rmw(at, rmw) }

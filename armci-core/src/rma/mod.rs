@@ -25,7 +25,9 @@ impl World {
         let Some(slot) = self.node().slot_of(rank) else {
             return Err(Error::Rank { rank, size: self.size() });
         };
-        let Some(part) = self.node().control(slot).regions.part(place.region) else {
+        // This rank's own table knows at once that it has freed a region; the target's, how long its part is.
+        let known = self.node().mine().regions.part(place.region).is_some();
+        let Some(part) = self.node().control(slot).regions.part(place.region).filter(|_| known) else {
             return Err(Error::NoRegion { region: place.region, rank });
         };
         match place.offset.checked_add(bytes) {
@@ -37,7 +39,7 @@ impl World {
     /// Refuses a place that is not a multiple of `align`.
     #[inline]
     pub(crate) fn aligned<T>(&self, place: GlobalPtr<T>, align: usize, what: &'static str) -> Result<()> {
-        if place.offset % align as u64 == 0 {
+        if place.offset.is_multiple_of(align as u64) {
             return Ok(());
         }
         Err(Error::Misaligned { region: place.region, rank: place.rank as usize, offset: place.offset, align, what })

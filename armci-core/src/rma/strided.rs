@@ -163,7 +163,7 @@ impl World {
         let to = self.resolve(target, shape.remote_span as u64)?;
         let patch = shape.patch(true);
         self.count().put(patch.bytes());
-        if self.direct(self.config().protocol.put, self.transport().capabilities().rma) {
+        if self.direct(self.protocol().put, self.transport().capabilities().rma) {
             self.origin().order(to.rank, target.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put_patch(to, source.cast(), &patch) };
@@ -191,7 +191,7 @@ impl World {
         let from = self.resolve(source, shape.remote_span as u64)?;
         let patch = shape.patch(false);
         self.count().get(patch.bytes());
-        if self.direct(self.config().protocol.get, self.transport().capabilities().rma) {
+        if self.direct(self.protocol().get, self.transport().capabilities().rma) {
             self.origin().order(from.rank, source.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get_patch(from, target.cast(), &patch) };
@@ -239,7 +239,7 @@ impl World {
         self.aligned(target, align_of::<T>(), "an accumulate")?;
         self.count().accumulate(patch.bytes());
         let scale = alpha_bytes(alpha);
-        if self.direct(self.config().protocol.accumulate, self.transport().capabilities().accumulate) {
+        if self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
             self.origin().order(to.rank, target.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
             unsafe { self.transport().accumulate(to, source.cast(), patch, T::KIND, &scale) };

@@ -1,4 +1,5 @@
-//! Running `armci-run` under observation: every process it starts carries a mark in its environment, by which it is found again.
+//! Running `armci-run` under observation: every process it starts carries a mark in its
+//! environment, by which it is found again.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -31,16 +32,32 @@ impl Run {
     /// `armci-run` with these arguments.
     pub fn new(arguments: &[&str]) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let mark = format!(
+            "{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let mut command = Command::new(env!("CARGO_BIN_EXE_armci-run"));
-        command.args(arguments).env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         Self { command, mark }
     }
 
     /// `armci-run -n RANKS` of this test binary, whose test `test` will find itself in `role`.
     pub fn role(ranks: usize, test: &str, role: &str) -> Self {
         let this = std::env::current_exe().unwrap();
-        let mut run = Self::new(&["-n", &ranks.to_string(), this.to_str().unwrap(), "--exact", test, "--nocapture"]);
+        let mut run = Self::new(&[
+            "-n",
+            &ranks.to_string(),
+            this.to_str().unwrap(),
+            "--exact",
+            test,
+            "--nocapture",
+        ]);
         run.command.env(ROLE, role);
         run
     }
@@ -56,7 +73,10 @@ impl Run {
     }
 
     pub fn start(mut self) -> Running {
-        Running { child: self.command.spawn().unwrap(), mark: self.mark }
+        Running {
+            child: self.command.spawn().unwrap(),
+            mark: self.mark,
+        }
     }
 
     /// Runs it to its end, and holds it to leaving nobody behind.
@@ -76,7 +96,10 @@ pub struct Ended {
 impl Ended {
     /// The launcher's own lines.
     pub fn messages(&self) -> Vec<&str> {
-        self.stderr.lines().filter(|line| line.starts_with("armci-run:")).collect()
+        self.stderr
+            .lines()
+            .filter(|line| line.starts_with("armci-run:"))
+            .collect()
     }
 }
 
@@ -97,11 +120,20 @@ impl Running {
 
     pub fn end(self) -> Ended {
         let begin = Instant::now();
-        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.child.wait_with_output().unwrap();
         let after = begin.elapsed();
         nobody_is_left(&self.mark);
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr), after }
+        Ended {
+            code: status.code(),
+            stdout: text(stdout),
+            stderr: text(stderr),
+            after,
+        }
     }
 }
 
@@ -121,14 +153,34 @@ fn nobody_is_left(mark: &str) {
 /// The command lines of processes with this mark.
 fn processes_with(mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let marked = processes.filter(|path| std::fs::read(path.join("environ")).is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())));
-    marked.map(|path| format!("{} {}", path.display(), String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default()).replace('\0', " "))).collect()
+    let processes = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    let marked = processes.filter(|path| {
+        std::fs::read(path.join("environ")).is_ok_and(|bytes| {
+            bytes
+                .split(|&byte| byte == 0)
+                .any(|variable| variable == wanted.as_bytes())
+        })
+    });
+    marked
+        .map(|path| {
+            format!(
+                "{} {}",
+                path.display(),
+                String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default())
+                    .replace('\0', " ")
+            )
+        })
+        .collect()
 }
 
-/// If this process is a rank: joins, and does `act(role, rank)` before it would say goodbye; then ends.
+/// If this process is a rank: joins, and does `act(role, rank)` before it would say goodbye; then
+/// ends.
 pub fn play(act: impl FnOnce(&str, usize)) {
-    let Some(role) = std::env::var_os(ROLE) else { return };
+    let Some(role) = std::env::var_os(ROLE) else {
+        return;
+    };
     let mut job = job::bootstrap().unwrap();
     act(role.to_str().unwrap(), job.identity().rank);
     let code = job.goodbye().map_or(3, |()| 0);

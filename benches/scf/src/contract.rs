@@ -92,11 +92,22 @@ impl<'a> Contractor<'a> {
             }
         }
         for (four, waiting) in &mut self.pending.lists {
-            for &(b, k) in &four[..*waiting] {
-                let (bra, ket) = (&pairs.list[b as usize], &pairs.list[k as usize]);
+            let waiting = std::mem::take(waiting);
+            if waiting == 1 {
+                let (bra, ket) = (&pairs.list[four[0].0 as usize], &pairs.list[four[0].1 as usize]);
                 digest(pairs, origin, bra, ket, self.evaluator.one(bra, ket, true), density, fock);
+            } else if waiting > 1 {
+                // Four together cost less than two apart: fill up with copies of the first.
+                let first = four[0];
+                four[waiting..].fill(first);
+                let quartets = four.map(|(b, k)| (&pairs.list[b as usize], &pairs.list[k as usize]));
+                self.evaluator.four(quartets, |lane, block| {
+                    let (bra, ket) = quartets[lane];
+                    if lane < waiting {
+                        digest(pairs, origin, bra, ket, block, density, fock);
+                    }
+                });
             }
-            *waiting = 0;
         }
         count
     }

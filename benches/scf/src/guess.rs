@@ -6,9 +6,8 @@
 //! an atom takes milliseconds.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use ndarray::{Array2, s};
+use ndarray::Array2;
 
 use crate::basis::{BasisSet, Functions};
 use crate::diis::Diis;
@@ -48,19 +47,19 @@ impl Atoms {
         let n = orbitals.len();
         let mut density = Array2::zeros((n, n));
         for (index, atom) in molecule.atoms.iter().enumerate() {
-            let range = functions_of(orbitals, index);
-            if let Some(block) = self.densities.get(&atom.element) {
-                density.slice_mut(s![range.clone(), range]).assign(block);
+            let Some(block) = self.densities.get(&atom.element) else { continue };
+            let places = functions_of(orbitals, index);
+            for ((i, j), value) in block.indexed_iter() {
+                density[[places[i], places[j]]] = *value;
             }
         }
         density
     }
 }
 
-fn functions_of(orbitals: &Orbitals, atom: usize) -> Range<usize> {
-    let mut own = orbitals.shells.iter().filter(|s| s.atom == atom).map(|s| s.functions.clone());
-    let first = own.next().unwrap_or(0..0);
-    first.start..own.next_back().map_or(first.end, |last| last.end)
+/// The functions on an atom; they have the same order as those of the atom alone.
+fn functions_of(orbitals: &Orbitals, atom: usize) -> Vec<usize> {
+    orbitals.shells.iter().filter(|s| s.atom == atom).flat_map(|s| s.functions.clone()).collect()
 }
 
 /// Solves one element's atom; the density is over `functions`.

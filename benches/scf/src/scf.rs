@@ -234,8 +234,8 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
             } else if number > settings.max_iterations {
                 verdict = [EXHAUSTED];
             } else if failure.is_none() {
-                let change = times.book(Phase::Diagonalise, || solver.increment(!settings.incremental));
-                times.book(Phase::Wait, || builder.put_density(&change))?;
+                let density = times.book(Phase::Diagonalise, || solver.increment(!settings.incremental));
+                times.book(Phase::Wait, || builder.put_density(density))?;
             }
         }
         if failure.is_some() {
@@ -264,7 +264,7 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
         };
         if let Some(solver) = &mut solver {
             let part = times.book(Phase::Wait, || builder.two_electron())?;
-            match times.book(Phase::Diagonalise, || solver.step(&part, number)) {
+            match times.book(Phase::Diagonalise, || solver.step(part, number)) {
                 Ok(step) => {
                     line.step = step;
                     line.seconds = begin.elapsed().as_secs_f64();

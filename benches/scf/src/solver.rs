@@ -1,7 +1,9 @@
 //! The self-consistent field on rank 0: energy, residual, convergence, and the next density.
 //!
-//! Fock matrices arrive as increments (the two-electron part of a density *change*), so this
-//! is also where they are summed up.
+//! The two-electron part is linear in the density, so what earlier builds gave need not be
+//! built again: a new density is split into its best approximation by the densities built so
+//! far (least squares, which makes the rest orthogonal to all of them) and that small rest. Only
+//! the rest is built; screening then leaves out more and more of the integrals.
 
 use ndarray::{Array1, Array2, s};
 
@@ -46,9 +48,10 @@ pub struct Solver {
     orthogonal: Orthogonal,
     diis: Diis,
     density: Array2<f64>,
-    /// The density all increments so far add up to.
-    built: Array2<f64>,
-    two_electron: Array2<f64>,
+    /// Densities built so far, mutually orthogonal, each with its two-electron part.
+    built: Vec<(Array2<f64>, Array2<f64>)>,
+    /// The density being built, and the two-electron part of what it leaves out.
+    building: (Array2<f64>, Array2<f64>),
     energy: Option<f64>,
     /// Densities from orbitals, not from a guess.
     from_orbitals: bool,
@@ -84,8 +87,8 @@ impl Solver {
             orthogonal,
             diis: Diis::default(),
             density: zero.clone(),
-            built: zero.clone(),
-            two_electron: zero,
+            built: Vec::new(),
+            building: (zero.clone(), zero),
             energy: None,
             from_orbitals,
             orbital_energies: Array1::zeros(0),
@@ -99,16 +102,24 @@ impl Solver {
         Ok(solver)
     }
 
-    /// The density change to build the next Fock matrix from. With `whole` it is the density
-    /// itself, and what was built before is forgotten.
-    pub fn increment(&mut self, whole: bool) -> Array2<f64> {
+    /// The density to build the next Fock matrix from: the part of the current one that earlier
+    /// builds do not cover. With `whole` they are forgotten first.
+    pub fn increment(&mut self, whole: bool) -> &Array2<f64> {
         if whole {
-            self.built.fill(0.0);
-            self.two_electron.fill(0.0);
+            self.built.clear();
         }
-        let change = &self.density - &self.built;
-        self.built.assign(&self.density);
-        change
+        let mut rest = self.density.clone();
+        let mut known = Array2::zeros(rest.dim());
+        for (density, two_electron) in &self.built {
+            let norm = (density * density).sum();
+            if norm > f64::MIN_POSITIVE {
+                let share = (&rest * density).sum() / norm;
+                rest.scaled_add(-share, density);
+                known.scaled_add(share, two_electron);
+            }
+        }
+        self.building = (rest, known);
+        &self.building.0
     }
 
     /// Takes in the two-electron part for the last increment; finds the energy and, unless
@@ -116,9 +127,10 @@ impl Solver {
     ///
     /// # Errors
     /// The energy is not a finite number.
-    pub fn step(&mut self, two_electron: &Array2<f64>, iteration: usize) -> Result<Step> {
-        self.two_electron += two_electron;
-        let fock = &self.matrices.core + &self.two_electron;
+    pub fn step(&mut self, two_electron: Array2<f64>, iteration: usize) -> Result<Step> {
+        let (rest, known) = std::mem::take(&mut self.building);
+        let fock = &self.matrices.core + &known + &two_electron;
+        self.built.push((rest, two_electron));
         let energy = 0.5 * (&self.density * &(&self.matrices.core + &fock)).sum() + self.repulsion;
         if !energy.is_finite() {
             return Err(ScfError::NotFinite { iteration, energy });

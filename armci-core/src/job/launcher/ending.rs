@@ -35,7 +35,9 @@ impl Ending {
         match self {
             Self::Code(101) => "exited with code 101 (a Rust panic)".into(),
             Self::Code(code) => format!("exited with code {code}"),
-            Self::Signal(signal) => format!("was killed by signal {signal} ({})", signal_name(signal)),
+            Self::Signal(signal) => {
+                format!("was killed by signal {signal} ({})", signal_name(signal))
+            }
         }
     }
 }
@@ -66,7 +68,10 @@ pub(super) fn signal_name(signal: i32) -> &'static str {
         (libc::SIGPWR, "SIGPWR"),
         (libc::SIGSYS, "SIGSYS"),
     ];
-    NAMES.iter().find(|(number, _)| *number == signal).map_or("no common name", |(_, name)| name)
+    NAMES
+        .iter()
+        .find(|(number, _)| *number == signal)
+        .map_or("no common name", |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -77,6 +82,9 @@ mod tests {
     fn codes_are_the_shells() {
         assert_eq!(Ending::Code(7).code(), 7);
         assert_eq!(Ending::Signal(libc::SIGKILL).code(), 137);
-        assert_eq!(Ending::Signal(libc::SIGKILL).describe(), "was killed by signal 9 (SIGKILL)");
+        assert_eq!(
+            Ending::Signal(libc::SIGKILL).describe(),
+            "was killed by signal 9 (SIGKILL)"
+        );
     }
 }

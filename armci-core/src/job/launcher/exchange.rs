@@ -1,7 +1,9 @@
-//! The launcher's side of the control sockets: who has joined, who has left, and the answers to collective requests.
+//! The launcher's side of the control sockets: who has joined, who has left, and the answers to
+//! collective requests.
 //!
-//! A request is collective: it is answered, to all, when all ranks have made it. Nothing here waits: [`Exchange::pump`] takes what has
-//! arrived and sends what fits; the rest of an answer leaves when the socket is writable again.
+//! A request is collective: it is answered, to all, when all ranks have made it. Nothing here
+//! waits: [`Exchange::pump`] takes what has arrived and sends what fits; the rest of an answer
+//! leaves when the socket is writable again.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,12 +45,21 @@ struct Line {
 
 impl Exchange {
     pub(super) fn new(secret: u64) -> Self {
-        Self { secret, lines: Vec::new() }
+        Self {
+            secret,
+            lines: Vec::new(),
+        }
     }
 
     /// Adds the next rank.
     pub(super) fn add(&mut self, socket: OwnedFd) {
-        self.lines.push(Line { socket: Some(socket), frames: Frames::default(), outbox: VecDeque::new(), standing: Standing::Outside, asked: None });
+        self.lines.push(Line {
+            socket: Some(socket),
+            frames: Frames::default(),
+            outbox: VecDeque::new(),
+            standing: Standing::Outside,
+            asked: None,
+        });
     }
 
     pub(super) fn standing(&self, rank: usize) -> Standing {
@@ -57,19 +68,27 @@ impl Exchange {
 
     /// Whether any rank takes part.
     pub(super) fn anyone_joined(&self) -> bool {
-        self.lines.iter().any(|line| line.standing != Standing::Outside)
+        self.lines
+            .iter()
+            .any(|line| line.standing != Standing::Outside)
     }
 
     /// The socket of a rank, and whether there is something to be sent on it.
     pub(super) fn socket(&self, rank: usize) -> Option<(BorrowedFd<'_>, bool)> {
         let line = &self.lines[rank];
-        line.socket.as_ref().map(|socket| (socket.as_fd(), !line.outbox.is_empty()))
+        line.socket
+            .as_ref()
+            .map(|socket| (socket.as_fd(), !line.outbox.is_empty()))
     }
 
     /// Takes what a rank has sent, and sends it what is due.
     pub(super) fn pump(&mut self, rank: usize) -> Result<(), Violation> {
         self.lines[rank].receive();
-        while let Some(frame) = self.lines[rank].frames.next().map_err(|error| (rank, error.to_string()))? {
+        while let Some(frame) = self.lines[rank]
+            .frames
+            .next()
+            .map_err(|error| (rank, error.to_string()))?
+        {
             self.accept(rank, frame)?;
         }
         self.lines[rank].flush();
@@ -85,7 +104,10 @@ impl Exchange {
                 Ok(())
             }
             (Kind::Hello, Standing::Outside) => Err((rank, "did not know the job's secret".into())),
-            (Kind::Hello, Standing::Joined) => Err((rank, "joined twice; a rank is one process, and initializes once".into())),
+            (Kind::Hello, Standing::Joined) => Err((
+                rank,
+                "joined twice; a rank is one process, and initializes once".into(),
+            )),
             (Kind::Hello, Standing::Left) => {
                 let refusal = "this rank has already finished its part in the job; a job runs one program per rank, once";
                 line.answer(Frame::encode(Kind::Refused, refusal.as_bytes()).into());
@@ -95,23 +117,50 @@ impl Exchange {
                 line.asked = Some(frame);
                 self.answer_all()
             }
-            (kind, standing) => Err((rank, format!("sent {kind:?} while {standing:?}, against the rules of the control socket"))),
+            (kind, standing) => Err((
+                rank,
+                format!(
+                    "sent {kind:?} while {standing:?}, against the rules of the control socket"
+                ),
+            )),
         }
     }
 
     /// Answers a collective request if everybody has made it.
     fn answer_all(&mut self) -> Result<(), Violation> {
-        let Some(kinds) = self.lines.iter().map(|line| line.asked.as_ref().map(|frame| frame.kind)).collect::<Option<Vec<_>>>() else {
+        let Some(kinds) = self
+            .lines
+            .iter()
+            .map(|line| line.asked.as_ref().map(|frame| frame.kind))
+            .collect::<Option<Vec<_>>>()
+        else {
             return Ok(());
         };
         let kind = kinds[0];
         if let Some(other) = kinds.iter().position(|&other| other != kind) {
-            return Err((other, format!("asked for {:?} while rank 0 asked for {kind:?}: collective calls must be made in the same order by all ranks", kinds[other])));
+            return Err((
+                other,
+                format!(
+                    "asked for {:?} while rank 0 asked for {kind:?}: collective calls must be made in the same order by all ranks",
+                    kinds[other]
+                ),
+            ));
         }
-        let shares = self.lines.iter().filter_map(|line| line.asked.as_ref()).map(|frame| frame.payload.as_slice());
+        let shares = self
+            .lines
+            .iter()
+            .filter_map(|line| line.asked.as_ref())
+            .map(|frame| frame.payload.as_slice());
         let table = wire::encode_table(shares);
         if table.len() > wire::LARGEST {
-            return Err((0, format!("and the others exchanged {} bytes at once; at most {} are carried", table.len(), wire::LARGEST)));
+            return Err((
+                0,
+                format!(
+                    "and the others exchanged {} bytes at once; at most {} are carried",
+                    table.len(),
+                    wire::LARGEST
+                ),
+            ));
         }
         let answer: Rc<[u8]> = Frame::encode(kind, &table).into();
         for line in &mut self.lines {
@@ -147,7 +196,11 @@ impl Line {
     /// Sends until nothing is left or nothing more fits.
     fn flush(&mut self) {
         while let (Some(socket), Some((bytes, sent))) = (&self.socket, self.outbox.front_mut()) {
-            match rustix::net::send(socket, &bytes[*sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            match rustix::net::send(
+                socket,
+                &bytes[*sent..],
+                SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+            ) {
                 Ok(length) => {
                     *sent += length;
                     if *sent == bytes.len() {

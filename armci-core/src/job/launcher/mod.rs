@@ -1,8 +1,10 @@
-//! The launcher: starts a job's ranks on this node, serves their exchanges, and ends the job as a whole.
+//! The launcher: starts a job's ranks on this node, serves their exchanges, and ends the job as a
+//! whole.
 //!
-//! Guaranteed: when [`Job::run`] returns, every rank and what remained in its process group is gone and reaped. Everything
-//! happens on the calling thread, which must live as long as the ranks (the kernel ties their lives to it). A signal that asks the
-//! calling process to end (`SIGINT`, `SIGTERM`, `SIGHUP`, `SIGQUIT`) ends the ranks first; a process with more threads must block
+//! Guaranteed: when [`Job::run`] returns, every rank and what remained in its process group is gone
+//! and reaped. Everything happens on the calling thread, which must live as long as the ranks (the
+//! kernel ties their lives to it). A signal that asks the calling process to end (`SIGINT`,
+//! `SIGTERM`, `SIGHUP`, `SIGQUIT`) ends the ranks first; a process with more threads must block
 //! these elsewhere if it wants that promise, otherwise it dies of them, and the ranks with it.
 
 mod ending;
@@ -45,8 +47,8 @@ pub struct Job {
 /// How a job ended.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What the launching program should exit with: 0, the failed rank's code, 128 + a signal's number, 127 or 126 if the program
-    /// was not found or is not executable, 124 after a time-out.
+    /// What the launching program should exit with: 0, the failed rank's code, 128 + a signal's
+    /// number, 127 or 126 if the program was not found or is not executable, 124 after a time-out.
     pub code: i32,
     /// The first rank that failed.
     pub failed: Option<Failure>,
@@ -68,13 +70,16 @@ pub struct Failure {
 }
 
 impl Job {
-    /// A job of `ranks` ranks of `program`, which is looked up in `PATH` unless it contains a slash.
+    /// A job of `ranks` ranks of `program`, which is looked up in `PATH` unless it contains a
+    /// slash.
     ///
     /// # Errors
     /// If `ranks` is 0.
     pub fn new(ranks: usize, program: impl Into<OsString>) -> Result<Self> {
         if ranks == 0 {
-            return Err(Error::Argument("a job needs at least one rank; 0 were asked for".into()));
+            return Err(Error::Argument(
+                "a job needs at least one rank; 0 were asked for".into(),
+            ));
         }
         Ok(Self {
             ranks,
@@ -96,7 +101,10 @@ impl Job {
     /// # Errors
     /// If `ranks` is 0, or the program's file cannot be found any more.
     pub fn this_program(ranks: usize) -> Result<Self> {
-        let program: PathBuf = std::env::current_exe().map_err(|source| Error::System { call: "readlink of /proc/self/exe", source })?;
+        let program: PathBuf = std::env::current_exe().map_err(|source| Error::System {
+            call: "readlink of /proc/self/exe",
+            source,
+        })?;
         Ok(Self::new(ranks, program)?.args(std::env::args_os().skip(1)))
     }
 
@@ -128,7 +136,8 @@ impl Job {
         self
     }
 
-    /// Whether each line that a rank writes gets the prefix `[rank] `, and is written whole. Default: ranks write for themselves.
+    /// Whether each line that a rank writes gets the prefix `[rank] `, and is written whole.
+    /// Default: ranks write for themselves.
     #[must_use]
     pub fn tag_output(mut self, tag: bool) -> Self {
         self.tag_output = tag;
@@ -149,8 +158,9 @@ impl Job {
         self
     }
 
-    /// Whether rank 0 reads from `/dev/null` like the others. Default: it reads what the launcher reads, unless that is a terminal:
-    /// ranks are background processes to a terminal, and reading from it would stop them.
+    /// Whether rank 0 reads from `/dev/null` like the others. Default: it reads what the launcher
+    /// reads, unless that is a terminal: ranks are background processes to a terminal, and reading
+    /// from it would stop them.
     #[must_use]
     pub fn no_input(mut self, none: bool) -> Self {
         self.no_input = none;
@@ -171,22 +181,33 @@ impl Job {
         self
     }
 
-    /// Runs the job to its end. A rank that fails ends it, and one line on standard error says which and why.
+    /// Runs the job to its end. A rank that fails ends it, and one line on standard error says
+    /// which and why.
     ///
     /// # Errors
-    /// If the job cannot be set up: the cores cannot be read although ranks are to be bound, or there are no descriptors left.
-    /// A program that cannot be started is not an error but an outcome.
+    /// If the job cannot be set up: the cores cannot be read although ranks are to be bound, or
+    /// there are no descriptors left. A program that cannot be started is not an error but an
+    /// outcome.
     pub fn run(&self) -> Result<Outcome> {
         watch::Watch::start(self)?.until_the_end()
     }
 
-    /// Where each rank sits, and the core it is tied to. Not to know the cores matters only if ranks are to be bound.
+    /// Where each rank sits, and the core it is tied to. Not to know the cores matters only if
+    /// ranks are to be bound.
     fn seats(&self) -> Result<Vec<(Seat, Option<Core>)>> {
         match self.bind {
-            Bind::None => Ok(topology::quick_seats(self.ranks).into_iter().map(|seat| (seat, None)).collect()),
+            Bind::None => Ok(topology::quick_seats(self.ranks)
+                .into_iter()
+                .map(|seat| (seat, None))
+                .collect()),
             Bind::Core => {
                 let cores = Topology::load()?;
-                let seat = |rank| (cores.seat(rank, self.ranks, Bind::Core), Some(cores.core_of(rank, self.ranks).clone()));
+                let seat = |rank| {
+                    (
+                        cores.seat(rank, self.ranks, Bind::Core),
+                        Some(cores.core_of(rank, self.ranks).clone()),
+                    )
+                };
                 Ok((0..self.ranks).map(seat).collect())
             }
         }

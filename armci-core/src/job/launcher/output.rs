@@ -1,8 +1,10 @@
-//! What ranks write, when it does not go straight to the launcher's own descriptors: cut into lines, tagged, kept or passed on.
+//! What ranks write, when it does not go straight to the launcher's own descriptors: cut into
+//! lines, tagged, kept or passed on.
 //!
-//! Guaranteed: lines are never mixed, a last line without an end gets one, and the launcher never blocks on a reader that does not
-//! read: it writes at most `PIPE_BUF` bytes after `poll` has found room, and meanwhile reads no more from the ranks than fits a bounded
-//! backlog. A line longer than [`LONGEST_LINE`] is cut.
+//! Guaranteed: lines are never mixed, a last line without an end gets one, and the launcher never
+//! blocks on a reader that does not read: it writes at most `PIPE_BUF` bytes after `poll` has found
+//! room, and meanwhile reads no more from the ranks than fits a bounded backlog. A line longer than
+//! [`LONGEST_LINE`] is cut.
 
 use std::io::{Stderr, Stdout};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,18 +48,33 @@ struct Source {
 
 impl Stream {
     pub(super) fn new(target: Target, tagged: bool) -> Self {
-        Self { target, tagged, sources: Vec::new(), lines: Vec::new(), written: 0, deaf: false }
+        Self {
+            target,
+            tagged,
+            sources: Vec::new(),
+            lines: Vec::new(),
+            written: 0,
+            deaf: false,
+        }
     }
 
     /// Adds the next rank's pipe.
     pub(super) fn add(&mut self, pipe: Option<OwnedFd>) {
-        self.sources.push(Source { pipe, partial: Vec::new() });
+        self.sources.push(Source {
+            pipe,
+            partial: Vec::new(),
+        });
     }
 
     /// The pipe to wait on for this rank's output, if there is one and room for more.
     pub(super) fn source(&self, rank: usize) -> Option<BorrowedFd<'_>> {
-        let room = matches!(self.target, Target::Memory) || self.lines.len() - self.written < BACKLOG;
-        self.sources[rank].pipe.as_ref().filter(|_| room).map(|pipe| pipe.as_fd())
+        let room =
+            matches!(self.target, Target::Memory) || self.lines.len() - self.written < BACKLOG;
+        self.sources[rank]
+            .pipe
+            .as_ref()
+            .filter(|_| room)
+            .map(|pipe| pipe.as_fd())
     }
 
     /// The descriptor to wait on for room, if lines wait to be written.
@@ -76,7 +93,9 @@ impl Stream {
     pub(super) fn receive(&mut self, rank: usize) {
         let mut buffer = [0; 16 << 10];
         while self.source(rank).is_some() {
-            let Some(pipe) = &self.sources[rank].pipe else { return };
+            let Some(pipe) = &self.sources[rank].pipe else {
+                return;
+            };
             match rustix::io::read(pipe, &mut buffer) {
                 Ok(length) if length > 0 => self.take(rank, &buffer[..length]),
                 Err(Errno::INTR) => {}
@@ -115,7 +134,8 @@ impl Stream {
             let line = std::mem::take(partial);
             if !self.deaf {
                 if self.tagged {
-                    self.lines.extend_from_slice(format!("[{rank}] ").as_bytes());
+                    self.lines
+                        .extend_from_slice(format!("[{rank}] ").as_bytes());
                 }
                 self.lines.extend_from_slice(&line);
             }
@@ -133,7 +153,9 @@ impl Stream {
                 // The reader is gone: let the ranks notice as they would without us.
                 self.deaf = true;
                 self.written = self.lines.len();
-                self.sources.iter_mut().for_each(|source| source.pipe = None);
+                self.sources
+                    .iter_mut()
+                    .for_each(|source| source.pipe = None);
             }
         }
         if self.written == self.lines.len() {
@@ -144,7 +166,11 @@ impl Stream {
 
     /// What was kept in memory.
     pub(super) fn into_kept(self) -> Vec<u8> {
-        if matches!(self.target, Target::Memory) { self.lines } else { Vec::new() }
+        if matches!(self.target, Target::Memory) {
+            self.lines
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -162,7 +188,10 @@ mod tests {
         stream.take(0, b"llo\n\n");
         stream.close(1);
         stream.close(0);
-        assert_eq!(String::from_utf8(stream.into_kept()).unwrap(), "[1] one\n[0] hello\n[0] \n[1] tw\n");
+        assert_eq!(
+            String::from_utf8(stream.into_kept()).unwrap(),
+            "[1] one\n[0] hello\n[0] \n[1] tw\n"
+        );
     }
 
     #[test]

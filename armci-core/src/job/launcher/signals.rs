@@ -1,13 +1,14 @@
 //! Signals to the launcher, as readable bytes instead of interruptions.
 //!
-//! Guaranteed: while a [`Listener`] lives, the signals in [`ASKING_TO_END`] do not interrupt the calling thread but wait in its
-//! descriptor; dropping it restores the thread's signal mask and the disposition of `SIGCHLD`. Ignored signals stay ignored
-//! (`nohup`).
+//! Guaranteed: while a [`Listener`] lives, the signals in [`ASKING_TO_END`] do not interrupt the
+//! calling thread but wait in its descriptor; dropping it restores the thread's signal mask and the
+//! disposition of `SIGCHLD`. Ignored signals stay ignored (`nohup`).
 //!
 //! # Safety
-//! PLAIN-SIGNAL-CALLS: the calls into libc get pointers to initialized `sigset_t` and `sigaction` values on our stack, or null where
-//! the manual allows it, and signal numbers that exist. OWN-THREAD: the mask is restored on the thread that changed it, because
-//! [`Listener`] cannot be sent to another.
+//! PLAIN-SIGNAL-CALLS: the calls into libc get pointers to initialized `sigset_t` and `sigaction`
+//! values on our stack, or null where the manual allows it, and signal numbers that exist.
+//! OWN-THREAD: the mask is restored on the thread that changed it, because [`Listener`] cannot be
+//! sent to another.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -19,7 +20,8 @@ use std::ptr;
 use crate::error::{Error, Result};
 
 /// What a terminal, a batch system or a person sends to end a program.
-pub(super) const ASKING_TO_END: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(super) const ASKING_TO_END: [i32; 4] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Signals of this thread, queued.
 pub(super) struct Listener {
@@ -67,19 +69,39 @@ impl Listener {
     pub(super) fn new() -> Result<Self> {
         let signals = Mask::of(&ASKING_TO_END);
         // SAFETY: PLAIN-SIGNAL-CALLS; -1 asks for a new descriptor.
-        let queue = unsafe { libc::signalfd(-1, &raw const signals.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        let queue = unsafe {
+            libc::signalfd(
+                -1,
+                &raw const signals.0,
+                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+            )
+        };
         if queue < 0 {
-            return Err(Error::System { call: "signalfd", source: io::Error::last_os_error() });
+            return Err(Error::System {
+                call: "signalfd",
+                source: io::Error::last_os_error(),
+            });
         }
         // SAFETY: the kernel has just given us this descriptor.
         let queue = unsafe { OwnedFd::from_raw_fd(queue) };
-        let mask_before = signals.apply(libc::SIG_BLOCK).map_err(|source| Error::System { call: "pthread_sigmask", source })?;
-        // Whoever ignores SIGCHLD has no dead children to ask; a parent that did so has handed it down to us.
+        let mask_before = signals
+            .apply(libc::SIG_BLOCK)
+            .map_err(|source| Error::System {
+                call: "pthread_sigmask",
+                source,
+            })?;
+        // Whoever ignores SIGCHLD has no dead children to ask; a parent that did so has handed it
+        // down to us.
         let children_ignored = disposition_of_child() == libc::SIG_IGN;
         if children_ignored {
             set_disposition_of_child(libc::SIG_DFL);
         }
-        Ok(Self { queue, mask_before, children_ignored, own_thread: PhantomData })
+        Ok(Self {
+            queue,
+            mask_before,
+            children_ignored,
+            own_thread: PhantomData,
+        })
     }
 
     /// The mask that ranks should start with.
@@ -97,7 +119,9 @@ impl Listener {
         let mut record = [0; size_of::<libc::signalfd_siginfo>()];
         match rustix::io::read(&self.queue, &mut record) {
             // The record opens with the signal's number.
-            Ok(length) if length == record.len() => Some(u32::from_ne_bytes([record[0], record[1], record[2], record[3]]) as i32),
+            Ok(length) if length == record.len() => {
+                Some(u32::from_ne_bytes([record[0], record[1], record[2], record[3]]) as i32)
+            }
             _ => None,
         }
     }

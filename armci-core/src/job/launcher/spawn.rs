@@ -1,12 +1,14 @@
 //! Starting one rank's process.
 //!
-//! Guaranteed: a started rank is the leader of a process group of its own, dies with the launcher's thread, inherits its end of its
-//! control socket and none of the launcher's other descriptors (all are close-on-exec), and starts with the signal mask the launcher
-//! had before it listened for signals.
+//! Guaranteed: a started rank is the leader of a process group of its own, dies with the launcher's
+//! thread, inherits its end of its control socket and none of the launcher's other descriptors (all
+//! are close-on-exec), and starts with the signal mask the launcher had before it listened for
+//! signals.
 //!
 //! # Safety
-//! FORKED-CHILD: the closure given to `pre_exec` runs between fork and exec, in a copy of a process whose other threads are gone. It
-//! makes plain system calls on values prepared before the fork; it does not allocate, lock or unwind.
+//! FORKED-CHILD: the closure given to `pre_exec` runs between fork and exec, in a copy of a process
+//! whose other threads are gone. It makes plain system calls on values prepared before the fork; it
+//! does not allocate, lock or unwind.
 #![allow(unsafe_code)]
 
 use std::io::{self, IsTerminal};
@@ -44,14 +46,30 @@ pub(super) struct Started {
 }
 
 /// Starts rank `rank`, on `core` if it is to be bound.
-pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -> io::Result<Started> {
+pub(super) fn spawn(
+    plan: &Plan,
+    rank: usize,
+    seat: Seat,
+    core: Option<&Core>,
+) -> io::Result<Started> {
     let job = plan.job;
     let (control, ranks_end) = socket_pair()?;
-    let inode = ticket::inode_of_socket(&ranks_end).ok_or_else(|| io::Error::other("a new socket has no inode number"))?;
-    let ticket = Ticket { descriptor: ranks_end.as_raw_fd(), inode, rank, size: job.ranks, secret: plan.secret, seat };
+    let inode = ticket::inode_of_socket(&ranks_end)
+        .ok_or_else(|| io::Error::other("a new socket has no inode number"))?;
+    let ticket = Ticket {
+        descriptor: ranks_end.as_raw_fd(),
+        inode,
+        rank,
+        size: job.ranks,
+        secret: plan.secret,
+        seat,
+    };
 
     let mut command = Command::new(&job.program);
-    command.args(&job.args).envs(job.env.iter().map(|(name, value)| (name, value))).env(ticket::VARIABLE, ticket.to_text());
+    command
+        .args(&job.args)
+        .envs(job.env.iter().map(|(name, value)| (name, value)))
+        .env(ticket::VARIABLE, ticket.to_text());
     if rank > 0 || job.no_input || io::stdin().is_terminal() {
         command.stdin(Stdio::null());
     }
@@ -65,7 +83,10 @@ pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -
 
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    let pipes = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
+    let pipes = (
+        child.stdout.take().map(OwnedFd::from),
+        child.stderr.take().map(OwnedFd::from),
+    );
     let exit = rustix::process::pidfd_open(pid, PidfdFlags::empty()).and_then(|exit| {
         for pipe in [&pipes.0, &pipes.1].into_iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
@@ -73,7 +94,14 @@ pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -
         Ok(exit)
     });
     match exit {
-        Ok(exit) => Ok(Started { child, pid, exit, control: Some(control), stdout: pipes.0, stderr: pipes.1 }),
+        Ok(exit) => Ok(Started {
+            child,
+            pid,
+            exit,
+            control: Some(control),
+            stdout: pipes.0,
+            stderr: pipes.1,
+        }),
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -85,8 +113,17 @@ pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -
 /// Two connected sockets, both close-on-exec, numbered above the standard three.
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    let theirs = if theirs.as_raw_fd() > 2 { theirs } else { rustix::io::fcntl_dupfd_cloexec(theirs, 3)? };
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let theirs = if theirs.as_raw_fd() > 2 {
+        theirs
+    } else {
+        rustix::io::fcntl_dupfd_cloexec(theirs, 3)?
+    };
     Ok((ours, theirs))
 }
 

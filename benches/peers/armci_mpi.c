@@ -1,0 +1,184 @@
+/* The peer's side of the benchmark: the measurements of contiguous.rs, accumulate.rs, counter.rs and barrier.rs
+ * through the ARMCI calls of ARMCI-MPI. Prints the same lines: {"name":"put_8","median":4.1,"p99":4.4}, in
+ * nanoseconds per call. Rank 1 works on rank 0's memory, which is touched and begins on a page, on both sides.
+ *
+ * usage: armci_mpi (pair|sweep|barrier) SAMPLES WINDOW_MS
+ */
+#include <armci.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PAGE = 4096, MIB = 1 << 20, MOST_SAMPLES = 1 << 20 };
+
+static int rank, ranks, samples;
+static double window;  /* of a measurement with a computing owner, in ns */
+static double *taken;  /* ns per call */
+static void **parts;   /* ARMCI_Malloc's addresses, by rank */
+static char *theirs;   /* the first page of rank 0's part */
+static char *mine;     /* a private buffer, on a page */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void report(const char *name, int count) {
+    if (count == 0) return;
+    qsort(taken, count, sizeof *taken, ascending);
+    int last = count * 99L / 100;
+    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2], taken[last]);
+    fflush(stdout);
+}
+
+typedef void (*operation)(int bytes);
+
+static void put(int bytes) { ARMCI_Put(mine, theirs, bytes, 0); }
+static void get(int bytes) { ARMCI_Get(theirs, mine, bytes, 0); }
+static void barrier(int bytes) { (void)bytes; ARMCI_Barrier(); }
+static void accumulate(int bytes) {
+    double scale = 1.5;
+    ARMCI_Acc(ARMCI_ACC_DBL, &scale, mine, theirs, bytes, 0);
+}
+static void draw(int bytes) {
+    long found;
+    (void)bytes;
+    ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &found, theirs, 1, 0);
+}
+
+/* Times `count` batches, after some that do not count. */
+static void sample(const char *name, operation call, int bytes, int count, int batch, int reports) {
+    int warm = count / 10 + 2;
+    for (int i = 0; i < warm + count; i++) {
+        double start = now();
+        for (int j = 0; j < batch; j++) call(bytes);
+        if (i >= warm) taken[i - warm] = (now() - start) / batch;
+    }
+    if (reports) report(name, count);
+}
+
+static int batch_for(int bytes) {
+    int batch = 64000 / (bytes < 64 ? 64 : bytes);
+    return batch < 2 ? 2 : batch;
+}
+
+static void put_and_get(int bytes) {
+    char name[32];
+    snprintf(name, sizeof name, "put_%d", bytes);
+    sample(name, put, bytes, samples, batch_for(bytes), 1);
+    snprintf(name, sizeof name, "get_%d", bytes);
+    sample(name, get, bytes, samples, batch_for(bytes), 1);
+}
+
+/* The owner computes, some 10 us a unit, and calls nobody; returns units per second. */
+static double compute(void) {
+    volatile double x = 1.0;
+    double start = now(), elapsed;
+    long units = 0;
+    do {
+        for (int i = 0; i < 5000; i++) x = x * 0.999999 + 1e-6;
+        units++;
+        elapsed = now() - start;
+    } while (elapsed < window);
+    return units / elapsed * 1e9;
+}
+
+static void owner_computing(void) {
+    double rate[2];
+    for (int draws = 0; draws < 2; draws++) {
+        ARMCI_Barrier();
+        double begin = now();
+        if (rank == 0) {
+            rate[draws] = compute();
+            continue;
+        }
+        while (now() - begin < window / 20) { }
+        int count = 0;
+        while (now() - begin < window * 0.9) {
+            if (!draws) continue;
+            double start = now();
+            for (int i = 0; i < 100; i++) draw(0);
+            if (count < MOST_SAMPLES) taken[count++] = (now() - start) / 100;
+        }
+        report("add_busy", count);
+    }
+    if (rank == 0) {
+        taken[0] = rate[1] / rate[0];
+        report("kept_busy", 1);
+    }
+    ARMCI_Barrier();
+}
+
+static char *page_of(void *address) {
+    return (char *)(((uintptr_t)address + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+}
+
+static void pair(int sweep) {
+    static const int sizes[] = {8,       64,      512,     4096,    16384,  65536,
+                                262144,  MIB,     2 * MIB, 3 * MIB, 4 * MIB};
+    int count = sizeof sizes / sizeof *sizes;
+    if (rank == 1) {
+        for (int i = 0; sweep && i < count; i++) put_and_get(sizes[i]);
+        if (!sweep) {
+            put_and_get(8);
+            put_and_get(MIB);
+            sample("acc_1m", accumulate, MIB, samples, 2, 1);
+        }
+    }
+    ARMCI_Barrier();
+    if (sweep) return;
+    if (rank == 0) memset(theirs, 0, 8);
+    ARMCI_Barrier();
+    if (rank == 1) sample("add_idle", draw, 0, 10 * samples, 100, 1);
+    owner_computing();
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    if (argc != 4) {
+        fprintf(stderr, "usage: %s (pair|sweep|barrier) SAMPLES WINDOW_MS\n", argv[0]);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    ARMCI_Init();
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    samples = atoi(argv[2]);
+    window = atof(argv[3]) * 1e6;
+
+    size_t bytes = 4 * MIB + PAGE;
+    parts = malloc(ranks * sizeof *parts);
+    taken = malloc(MOST_SAMPLES * sizeof *taken);
+    char *buffer = malloc(bytes);
+    if (!parts || !taken || !buffer || ARMCI_Malloc(parts, bytes)) {
+        fprintf(stderr, "no memory\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    memset(parts[rank], 0, bytes);
+    memset(buffer, 0, bytes);
+    theirs = page_of(parts[0]);
+    mine = page_of(buffer);
+    ARMCI_Barrier();
+
+    if (strcmp(argv[1], "barrier") == 0) {
+        char name[32];
+        snprintf(name, sizeof name, "barrier_%d", ranks);
+        sample(name, barrier, 0, samples, ranks == 2 ? 100 : 10, rank == 0);
+    } else {
+        pair(strcmp(argv[1], "sweep") == 0);
+    }
+
+    ARMCI_Barrier();
+    ARMCI_Free(parts[rank]);
+    ARMCI_Finalize();
+    MPI_Finalize();
+    return 0;
+}

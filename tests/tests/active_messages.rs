@@ -1,0 +1,120 @@
+//! Active messages: served once, in order, whatever their size and number; refusals reach the sender.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use armci_core::{Error, INLINE_MAX, STAGING_BYTES};
+use tests::{Ranks, matrix};
+
+#[test]
+fn a_reply_answers_its_request() {
+    matrix(|world| {
+        let reverse = world
+            .register(|delivery, reply| {
+                let mut bytes = delivery.payload.to_vec();
+                bytes.reverse();
+                bytes.push(delivery.source as u8);
+                reply.set(&bytes)
+            })
+            .unwrap();
+        world.barrier().unwrap();
+        for len in [0, 1, 47, 48, 49, INLINE_MAX, INLINE_MAX + 1, 5000, STAGING_BYTES - 1] {
+            for target in 0..world.size() {
+                let sent: Vec<u8> = (0..len).map(|at| (at * 7 + target) as u8).collect();
+                let mut expected: Vec<u8> = sent.iter().rev().copied().collect();
+                expected.push(world.rank() as u8);
+                assert_eq!(world.request(target, reverse, &sent).unwrap(), expected);
+            }
+        }
+        world.barrier().unwrap();
+    });
+}
+
+#[test]
+fn messages_of_one_rank_are_served_in_order() {
+    matrix(|world| {
+        let last = Arc::new(Mutex::new(vec![0u64; world.size()]));
+        let log = last.clone();
+        let next = world
+            .register(move |delivery, _| {
+                let number = u64::from_ne_bytes(delivery.payload[..8].try_into().unwrap());
+                let last = &mut log.lock().unwrap()[delivery.source];
+                if number != *last + 1 {
+                    return Err(format!("{number} came after {last}"));
+                }
+                *last = number;
+                Ok(())
+            })
+            .unwrap();
+        world.barrier().unwrap();
+        for number in 1..=3_000u64 {
+            for target in 0..world.size() {
+                // Sizes alternate between the inline and the staged way.
+                let mut payload = number.to_ne_bytes().to_vec();
+                payload.resize(if number % 3 == 0 { 2_000 } else { 8 }, 0);
+                world.send(target, next, &payload).unwrap();
+            }
+        }
+        world.barrier().unwrap();
+        assert_eq!(*last.lock().unwrap(), vec![3_000; world.size()]);
+        world.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_flood_of_everybody_to_one_neither_loses_nor_hangs() {
+    for (ranks, progress) in [(4, "thread"), (4, "none"), (16, "thread"), (16, "none")] {
+        Ranks::new(ranks).env("ARMCI_PROGRESS", progress).run(|world| {
+            let sum = Arc::new(AtomicU64::new(0));
+            let total = sum.clone();
+            let add = world
+                .register(move |delivery, _| {
+                    total.fetch_add(u64::from(delivery.payload[0]), Ordering::Relaxed);
+                    Ok(())
+                })
+                .unwrap();
+            world.barrier().unwrap();
+            for _ in 0..2_000 {
+                world.send(0, add, &[1]).unwrap();
+            }
+            world.barrier().unwrap();
+            let expected = if world.rank() == 0 { 2_000 * world.size() as u64 } else { 0 };
+            assert_eq!(sum.load(Ordering::Relaxed), expected);
+        });
+    }
+}
+
+#[test]
+fn refusals_reach_the_sender() {
+    matrix(|world| {
+        let refuse = world.register(|_, _| Err("not today".into())).unwrap();
+        world.barrier().unwrap();
+        let target = (world.rank() + 1) % world.size();
+        match world.request(target, refuse, &[]) {
+            Err(Error::Refused { rank, reason, .. }) => assert_eq!((rank, &*reason), (target, "not today")),
+            other => panic!("{other:?}"),
+        }
+        // Of a message nobody waits for, the next fence tells, once.
+        world.send(target, refuse, &[]).unwrap();
+        assert!(matches!(world.fence(target), Err(Error::Refused { .. })));
+        world.fence(target).unwrap();
+        assert!(matches!(world.send(world.size(), refuse, &[]), Err(Error::Rank { .. })));
+        let long = world.send(0, refuse, &vec![0; STAGING_BYTES + 1]).unwrap_err();
+        assert!(matches!(long, Error::MessageTooLong { .. }));
+        world.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_handler_nobody_registered_is_refused() {
+    Ranks::new(2).run(|world| {
+        // Rank 0 registers one more than rank 1 has.
+        let only_here = (world.rank() == 0).then(|| world.register(|_, _| Ok(())).unwrap());
+        world.barrier().unwrap();
+        if let Some(handler) = only_here {
+            let message = world.request(1, handler, &[]).unwrap_err().to_string();
+            assert!(message.contains("register"), "{message}");
+        }
+        world.barrier().unwrap();
+    });
+}

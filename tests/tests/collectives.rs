@@ -1,0 +1,150 @@
+//! Barrier, broadcast, all-reduce, gather; allocation and freeing, with memory that runs out.
+
+use armci_core::{Error, Reduce};
+use tests::{Ranks, for_each, matrix};
+
+#[test]
+fn broadcast_and_gather_move_any_length() {
+    matrix(|world| {
+        for len in [0, 1, 100, 2048, 2049, 10_000] {
+            for root in 0..world.size() {
+                let mut values: Vec<i64> = (0..len).map(|at| at * (world.rank() as i64 + 1)).collect();
+                world.broadcast(root, &mut values).unwrap();
+                assert!(values.iter().enumerate().all(|(at, value)| *value == (at * (root + 1)) as i64));
+            }
+            let mine = vec![world.rank() as u16; len as usize];
+            let all = world.all_gather(&mine).unwrap();
+            let expected: Vec<u16> = (0..world.size()).flat_map(|rank| vec![rank as u16; len as usize]).collect();
+            assert_eq!(all, expected);
+        }
+        assert!(matches!(world.broadcast(world.size(), &mut [0u8]), Err(Error::Rank { .. })));
+    });
+}
+
+#[test]
+fn reductions_give_everybody_the_same_bits() {
+    matrix(|world| {
+        let (me, size) = (world.rank(), world.size());
+        for len in [1, 7, 5_000] {
+            let mine: Vec<f64> = (0..len).map(|at| 0.1 * (at + me * len) as f64).collect();
+            let reference = |combine: fn(f64, f64) -> f64| -> Vec<f64> {
+                (0..len).map(|at| (0..size).map(|rank| 0.1 * (at + rank * len) as f64).reduce(combine).unwrap()).collect()
+            };
+            for (reduce, combine) in [
+                (Reduce::Sum, (|a, b| a + b) as fn(f64, f64) -> f64),
+                (Reduce::Product, |a, b| a * b),
+                (Reduce::Min, f64::min),
+                (Reduce::Max, f64::max),
+            ] {
+                let mut values = mine.clone();
+                world.all_reduce(&mut values, reduce).unwrap();
+                assert_eq!(values, reference(combine), "{reduce:?}");
+            }
+        }
+        let mut counts = [1u64, me as u64];
+        world.all_reduce(&mut counts, Reduce::Sum).unwrap();
+        assert_eq!(counts, [size as u64, (size * (size - 1) / 2) as u64]);
+    });
+}
+
+#[test]
+fn thirty_two_ranks_on_few_cores_finish() {
+    Ranks::new(32).run(|world| {
+        for round in 0..50u64 {
+            let mut sum = [round + world.rank() as u64];
+            world.all_reduce(&mut sum, Reduce::Sum).unwrap();
+            assert_eq!(sum, [32 * round + 31 * 16]);
+        }
+    });
+}
+
+#[test]
+fn memory_is_used_again_and_given_back() {
+    for_each([1, 2, 3, 4], |world| {
+        let start = world.statistics().node_memory;
+        for round in 0..300 {
+            let region = world.allocate(100 + round * 10).unwrap();
+            world.put(&[round as u8; 100], region.at(world.rank(), 0)).unwrap();
+            world.free(region).unwrap();
+        }
+        let grown = world.statistics().node_memory - start;
+        assert!(grown < (1 << 20) * world.size() as u64, "300 small regions, one at a time, took {grown} bytes");
+
+        // Live regions do not touch each other, in whatever order they are freed.
+        let mut live = Vec::new();
+        for round in 0..200usize {
+            let region = world.allocate(64 + 37 * round).unwrap();
+            world.put(&vec![round as u8; 64 + 37 * round], region.at(world.rank(), 0)).unwrap();
+            live.push((round, region));
+            if round % 3 == 2 {
+                let (_, region) = live.remove(live.len() / 2);
+                world.free(region).unwrap();
+            }
+        }
+        for (round, region) in live {
+            let mut content = vec![0u8; 64 + 37 * round];
+            world.get(region.at(world.rank(), 0), &mut content).unwrap();
+            assert!(content.iter().all(|byte| *byte == round as u8));
+            world.free(region).unwrap();
+        }
+    });
+}
+
+#[test]
+fn too_much_memory_is_an_error_on_every_rank() {
+    for ranks in [1, 2, 3, 4] {
+        Ranks::new(ranks).env("ARMCI_MEMORY", "64M").run(|world| {
+            let held = world.statistics().node_memory;
+            for asked in [1usize << 27, 1 << 44] {
+                // Only the last rank asks for much; all hear of it.
+                let mine = if world.rank() + 1 == world.size() { asked } else { 8 };
+                let error = world.allocate(mine).unwrap_err();
+                match &error {
+                    Error::Memory { asked: wanted, limit, .. } => {
+                        assert_eq!((*wanted, *limit), (asked as u64, 64 << 20));
+                    }
+                    Error::SlotFull { .. } => assert_eq!(asked, 1 << 44),
+                    other => panic!("{other}"),
+                }
+                assert!(error.to_string().contains(&asked.to_string()), "{error}");
+            }
+            assert_eq!(world.statistics().node_memory, held, "nothing was taken");
+            // And it goes on.
+            let region = world.allocate(1 << 20).unwrap();
+            world.barrier().unwrap();
+            world.free(region).unwrap();
+        });
+    }
+}
+
+#[test]
+fn regions_beyond_the_table_are_an_error() {
+    Ranks::new(2).run(|world| {
+        let mut live = Vec::new();
+        let error = loop {
+            match world.allocate(8) {
+                Ok(region) => live.push(region),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::RegionTableFull { limit } if limit == live.len()), "{error}");
+        for region in live {
+            world.free(region).unwrap();
+        }
+        let region = world.allocate(8).unwrap();
+        world.free(region).unwrap();
+    });
+}
+
+#[test]
+fn nothing_can_be_asked_after_finalize() {
+    Ranks::new(2).run_bare(|| {
+        let world = armci_core::World::init().unwrap();
+        let counter = armci_core::SharedCounter::create(&world).unwrap();
+        world.finalize().unwrap();
+        assert!(world.barrier().unwrap_err().to_string().contains("finalize"));
+        assert!(counter.destroy().is_err());
+        assert!(world.allocate(8).is_err());
+        assert!(armci_core::World::init().is_err(), "a process joins once");
+    });
+}
