@@ -153,7 +153,6 @@ impl SharedCounter {
     /// # Errors
     /// If the counter was destroyed, or the job has ended.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "the name is the field's, and a draw can fail")]
     pub fn next(&self) -> Result<i64> {
         self.world.fetch_add(self.place(), 1)
     }

@@ -170,7 +170,6 @@ impl<T: Pod> GlobalArray<T> {
     ///
     /// # Errors
     /// If the array's region is gone.
-    #[expect(clippy::mut_from_ref, reason = "the block is shared memory; the caller vouches for exclusion")]
     pub unsafe fn local_view_mut(&self) -> Result<ArrayViewMut2<'_, T>> {
         let (start, shape) = self.own_block()?;
         // SAFETY: as in `local_view`, and nobody else looks.

@@ -56,6 +56,8 @@ impl<M: Copy, const N: usize> Ring<M, N> {
     /// [`Full`] if the receiver is `N` messages behind; `write` was not called.
     #[inline]
     pub(crate) fn push(&self, write: impl FnOnce(*mut M)) -> Result<(), Full> {
+        // With one cell, "holds message p" and "free for p + 1" would be the same stamp.
+        const { assert!(N >= 2) };
         let mut position = self.tail.load(Ordering::Relaxed);
         loop {
             let (slot, lap) = self.place(position);
@@ -159,6 +161,32 @@ mod loom_models {
             let sent: Vec<u32> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
             drain(&mut seen);
             assert_eq!(seen[1..], sent[..]);
+        });
+    }
+
+    /// One sender, three messages, two places: the first is read before the third is written over it.
+    #[test]
+    fn a_place_is_used_again_only_after_it_was_read() {
+        loom::model(|| {
+            let ring = Arc::new(Ring::<u32, 2>::new(0));
+            let sender = {
+                let ring = ring.clone();
+                thread::spawn(move || {
+                    for number in 1..=3 {
+                        // SAFETY: the place is ours between claim and stamp.
+                        while ring.push(|place| unsafe { *place = number }).is_err() {
+                            thread::yield_now();
+                        }
+                    }
+                })
+            };
+            for number in 1..=3 {
+                // SAFETY: RING-SINGLE-CONSUMER: only this thread pops.
+                while unsafe { ring.pop(|message| assert_eq!(*message, number)) }.is_none() {
+                    thread::yield_now();
+                }
+            }
+            sender.join().unwrap();
         });
     }
 }
