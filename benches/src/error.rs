@@ -22,6 +22,9 @@ pub enum Error {
         /// What its ranks said.
         stderr: String,
     },
+    /// There is no such job.
+    #[error("there is no job '{0}': there are direct, messages, crowd and sweep")]
+    Configuration(String),
     /// A rank printed something else than figures.
     #[error("cannot read a figure from '{line}': {source}")]
     Figure {

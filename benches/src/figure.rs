@@ -23,7 +23,8 @@ impl Figure {
     /// The figure of some samples; an empty set has none.
     pub fn of(mut samples: Vec<f64>) -> Option<Self> {
         samples.sort_by(f64::total_cmp);
-        let at = |share: f64| samples.get(((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1)));
+        let at =
+            |share: f64| samples.get(((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1)));
         Some(Figure { median: *at(0.5)?, p99: *at(0.99)? })
     }
 
@@ -75,7 +76,9 @@ impl Figures {
             text.push_str(&serde_json::to_string(&line).unwrap_or_default());
             text.push('\n');
         }
-        std::io::stdout().write_all(text.as_bytes()).map_err(|source| Error::System { call: "write to standard output", source })
+        std::io::stdout()
+            .write_all(text.as_bytes())
+            .map_err(|source| Error::System { call: "write to standard output", source })
     }
 
     /// Reads what [`Figures::print`] or a peer printed; lines that do not begin with `{` are somebody's chatter.

@@ -29,8 +29,13 @@ pub struct Configuration {
 }
 
 /// The settings that are made for every job, whatever the environment says: the defaults.
-const DEFAULTS: [(&str, &str); 5] =
-    [("ARMCI_PROTOCOL", "rma"), ("ARMCI_PROGRESS", "thread"), ("ARMCI_SPIN", ""), ("ARMCI_SLOT", ""), ("ARMCI_MEMORY", "")];
+const DEFAULTS: [(&str, &str); 5] = [
+    ("ARMCI_PROTOCOL", "rma"),
+    ("ARMCI_PROGRESS", "thread"),
+    ("ARMCI_SPIN", ""),
+    ("ARMCI_SLOT", ""),
+    ("ARMCI_MEMORY", ""),
+];
 
 /// What is measured for the table.
 pub static JOBS: [Configuration; 3] = [
@@ -56,7 +61,12 @@ pub static JOBS: [Configuration; 3] = [
             accumulate::measure(world, effort, "acc_1m_am", figures)?;
             counter::owner_idle(world, effort, Pattern { name: "served_idle", batch: 1, pace: None }, figures)?;
             counter::owner_computing(world, effort, Pattern { name: "served", batch: 1, pace: None }, figures)?;
-            counter::owner_computing(world, effort, Pattern { name: "served_paced", batch: 1, pace: Some(PACE) }, figures)
+            counter::owner_computing(
+                world,
+                effort,
+                Pattern { name: "served_paced", batch: 1, pace: Some(PACE) },
+                figures,
+            )
         },
     },
     Configuration {

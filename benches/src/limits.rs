@@ -68,7 +68,9 @@ use x86::{copies, loops};
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Copy, add_scaled, plain_copy};
-    use std::arch::x86_64::{_mm_sfence, _mm256_load_pd, _mm256_store_pd, _mm256_stream_pd, _mm512_load_pd, _mm512_store_pd};
+    use std::arch::x86_64::{
+        _mm_sfence, _mm256_load_pd, _mm256_store_pd, _mm256_stream_pd, _mm512_load_pd, _mm512_store_pd,
+    };
 
     pub(super) fn copies() -> Vec<Copy> {
         let mut ways: Vec<Copy> = vec![plain_copy, strings];

@@ -122,7 +122,9 @@ pub fn owned(cores: Cores, samples: usize) -> (Option<Figure>, Option<Figure>) {
                 std::hint::black_box(word.0.fetch_add(1, Ordering::AcqRel));
             });
             let copy = sample_plain(samples, 1000, || {
-                std::hint::black_box(&word).0.store(std::hint::black_box(&from).0.load(Ordering::Relaxed), Ordering::Relaxed);
+                std::hint::black_box(&word)
+                    .0
+                    .store(std::hint::black_box(&from).0.load(Ordering::Relaxed), Ordering::Relaxed);
             });
             (add, copy)
         });

@@ -61,8 +61,8 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
 }
 
 fn launch(cli: &Cli, ranks: usize, mode: &'static str) -> Result<Run> {
-    let outcome = Job::this_program(ranks)
-        .args(cli.plain_arguments())
+    let outcome = Job::this_program(ranks)?
+        .only_args(cli.plain_arguments())
         .env("ARMCI_PROGRESS", mode)
         .env("ARMCI_PROTOCOL", PROTOCOL)
         .capture_stdout(true)

@@ -11,7 +11,7 @@ use integral::engine::os_eri::{
 use integral::engine::{os::Prim, rys};
 use integral::math::am::n_cart;
 
-use crate::pairs::{Pair, shell_ref};
+use crate::pairs::{GROW, Pair, shell_ref};
 use crate::shells::{Orbitals, Shell};
 use crate::spherical::Transform;
 
@@ -55,6 +55,7 @@ impl<'a> Evaluator<'a> {
                 &ket.products,
                 block,
             );
+            block.iter_mut().for_each(|x| *x *= GROW);
         } else {
             quadrature(shells, block);
         }
@@ -78,6 +79,7 @@ impl<'a> Evaluator<'a> {
             &mut [a, b, c, d],
         );
         for (lane, block) in self.blocks.iter_mut().enumerate() {
+            block.iter_mut().for_each(|x| *x *= GROW);
             let length = self.transform.apply(shells[lane].map(|s| s.l), block, &mut self.other);
             each(lane, &block[..length]);
         }

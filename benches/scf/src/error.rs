@@ -131,9 +131,19 @@ pub enum ScfError {
     /// The runtime failed.
     #[error(transparent)]
     Armci(#[from] armci_core::Error),
+    /// A distributed array failed.
+    #[error(transparent)]
+    Array(#[from] global_arrays::Error),
     /// The input was rejected, and rank 0 has said why.
     #[error("rank 0 could not read the input")]
     ReportedByRankZero,
+}
+
+impl ScfError {
+    /// Whether the runtime failed, rather than the input or the calculation.
+    pub fn is_runtime(&self) -> bool {
+        matches!(self, Self::Armci(_) | Self::Array(_))
+    }
 }
 
 /// The result type of this program.

@@ -34,7 +34,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     if cli.compare_progress {
         return compare::run(cli);
     }
-    let mut job = Job::this_program(cli.own_ranks());
+    let mut job = Job::this_program(cli.own_ranks())?;
     for (name, value) in cli.environment() {
         job = job.env(name, value);
     }

@@ -52,9 +52,27 @@ pub fn triangle(i: usize, j: usize) -> usize {
     i * (i + 1) / 2 + j
 }
 
-/// A shell as the engine takes it.
+/// A shell as the engine takes it, but for its coefficients, which only matter in [`products`].
 pub fn shell_ref(shell: &Shell) -> ShellRef<'_> {
     ShellRef { center: shell.centre, l: shell.l, exps: &shell.exponents, coeffs: &shell.coefficients }
+}
+
+/// Each coefficient is multiplied by this before primitive products are made: the engine keeps
+/// products whose prefactor reaches 1e-32, and thus those whose true prefactor reaches 2e-16.
+/// A power of two, so that nothing is rounded.
+const SHRINK: f64 = 1.0 / (1_u64 << 27) as f64;
+
+/// What blocks made from such products must be multiplied by.
+pub const GROW: f64 = 1.0 / (SHRINK * SHRINK * SHRINK * SHRINK);
+
+/// The primitive products of two shells.
+fn products(a: &Shell, b: &Shell) -> ShellPairData {
+    let small = |shell: &Shell| shell.coefficients.iter().map(|c| c * SHRINK).collect::<Vec<_>>();
+    let (first, second) = (small(a), small(b));
+    shell_pair_data(
+        ShellRef { coeffs: &first, ..shell_ref(a) },
+        ShellRef { coeffs: &second, ..shell_ref(b) },
+    )
 }
 
 /// Schwarz bounds of the shell pairs whose number modulo `parts` is `part`, zero for the
@@ -75,8 +93,7 @@ pub fn schwarz_part(orbitals: &Orbitals, part: usize, parts: usize) -> Vec<f64> 
 }
 
 fn schwarz(evaluator: &mut Evaluator<'_>, a: &Shell, b: &Shell, i: usize, j: usize) -> f64 {
-    let products = shell_pair_data(shell_ref(a), shell_ref(b));
-    let pair = Pair { first: i, second: j, bound: 0.0, class: 0, products };
+    let pair = Pair { first: i, second: j, bound: 0.0, class: 0, products: products(a, b) };
     let block = evaluator.one(&pair, &pair, true);
     let width = a.functions.len() * b.functions.len();
     let largest = (0..width).map(|k| block[k * width + k].abs()).fold(0.0, f64::max);
@@ -96,7 +113,7 @@ impl<'a> Pairs<'a> {
                 if bound * largest < negligible {
                     continue;
                 }
-                let products = shell_pair_data(shell_ref(a), shell_ref(b));
+                let products = products(a, b);
                 let class = Class {
                     momentum: a.l + b.l,
                     products: products.len(),

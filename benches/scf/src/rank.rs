@@ -23,7 +23,7 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
     // Wrong input and unphysical results are found by all ranks together, so all get here; if
     // the runtime itself has failed there is no point in leaving politely.
     match outcome {
-        Err(error @ ScfError::Armci(_)) => Err(error),
+        Err(error) if error.is_runtime() => Err(error),
         other => {
             world.finalize()?;
             other
@@ -65,8 +65,7 @@ fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
 /// An error that all ranks find alike is reported by rank 0 only.
 fn mine(world: &World, error: ScfError) -> ScfError {
     match error {
-        ScfError::Armci(_) => error,
-        _ if world.rank() == 0 => error,
+        error if error.is_runtime() || world.rank() == 0 => error,
         _ => ScfError::ReportedByRankZero,
     }
 }

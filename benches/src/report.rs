@@ -1,0 +1,112 @@
+//! A run: all sides in turn, several rounds, and what is known about the machine meanwhile.
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::figure::Figures;
+use crate::jobs::{Configuration, JOBS};
+use crate::line::{self, Class, Cores};
+use crate::machine::{self, Load};
+use crate::peer::{PROGRAMS, Peer, Program};
+use crate::timing::Effort;
+
+/// Everything a run found out.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// How near the cores were to begin with.
+    pub class: Class,
+    /// One way of a cache line in nanoseconds: before, and after.
+    pub line: [f64; 2],
+    /// The share of the machine that other programs used meanwhile, at most.
+    pub others: f64,
+    /// Rounds that the medians are of.
+    pub rounds: usize,
+    /// Ours.
+    pub ours: Figures,
+    /// The machine's own limits.
+    pub machine: Figures,
+    /// ARMCI-MPI's.
+    pub peer: Figures,
+    /// Why some of its figures are missing.
+    pub peer_failures: Vec<String>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Report {
+            class: Class::Near,
+            line: [0.0; 2],
+            others: 0.0,
+            rounds: 0,
+            ours: Figures::default(),
+            machine: Figures::default(),
+            peer: Figures::default(),
+            peer_failures: Vec::new(),
+        }
+    }
+}
+
+/// What a run consists of.
+pub struct Plan {
+    /// Our jobs.
+    pub jobs: Vec<&'static Configuration>,
+    /// The peer's programs; none: without a peer.
+    pub programs: Vec<Program>,
+}
+
+impl Plan {
+    /// The table's.
+    pub fn table(with_peer: bool) -> Self {
+        Plan { jobs: JOBS.iter().collect(), programs: if with_peer { PROGRAMS.to_vec() } else { Vec::new() } }
+    }
+}
+
+impl Report {
+    /// Measures: the machine, our jobs, the peer's programs, in turn, and all of it again.
+    ///
+    /// # Errors
+    /// If there are no two cores, or a job of ours fails.
+    pub fn take(plan: &Plan, effort: Effort, quick: bool) -> Result<Self> {
+        let cores = Cores::find()?;
+        let mut report = Report { rounds: effort.rounds, ..Report::default() };
+        let peer = if plan.programs.is_empty() { Err("not asked for".into()) } else { Peer::build() };
+        let note = |reason: String, failures: &mut Vec<String>| {
+            if !failures.contains(&reason) {
+                failures.push(reason);
+            }
+        };
+        let transfer = || line::transfer(cores).map_or(0.0, |figure| figure.median);
+        report.line[0] = transfer();
+        report.class = Class::of(report.line[0]);
+        let (mut ours, mut machine, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 1..=effort.rounds {
+            eprintln!("round {round} of {}", effort.rounds);
+            report.others = report.others.max(Load::of_others());
+            machine.push(machine::measure(cores, effort));
+            let (mut mine, mut other) = (Figures::default(), Figures::default());
+            for index in 0..plan.jobs.len().max(plan.programs.len()) {
+                if let Some(job) = plan.jobs.get(index) {
+                    mine.extend(job.run(quick)?);
+                }
+                if let Some(program) = plan.programs.get(index) {
+                    match peer.as_ref().map_err(Clone::clone).and_then(|peer| peer.measure(*program, effort)) {
+                        Ok(figures) => other.extend(figures),
+                        Err(reason) => note(reason, &mut report.peer_failures),
+                    }
+                }
+            }
+            ours.push(mine);
+            theirs.push(other);
+        }
+        report.others = report.others.max(Load::of_others());
+        report.line[1] = transfer();
+        (report.ours, report.machine, report.peer) =
+            (Figures::median_of(&ours), Figures::median_of(&machine), Figures::median_of(&theirs));
+        Ok(report)
+    }
+
+    /// Whether the cores were near at one end of the run and far at the other.
+    pub fn flipped(&self) -> bool {
+        Class::of(self.line[0]) != Class::of(self.line[1])
+    }
+}

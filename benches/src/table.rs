@@ -1,0 +1,191 @@
+//! The table: each of our figures beside the machine's limit, the published anchor, and the peer.
+
+use std::fmt::Write;
+
+use crate::figure::Figure;
+use crate::report::Report;
+use crate::rows::{LIMITS, ROWS, Row, Unit};
+
+/// How much slower than the peer still counts as equal: what one run differs from the next.
+const NOISE: f64 = 1.05;
+
+const HEADER: [&str; 8] =
+    ["what", "ours", "p99", "limit, this run", "anchor", "ARMCI-MPI, this run", "ratio", "verdict"];
+
+/// What a row comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All that is asked of it.
+    Good,
+    /// Slower than the peer, on a default path.
+    SlowerThanPeer,
+    /// Beyond what was promised.
+    AboveLimit,
+    /// There was nothing to judge by.
+    Open,
+}
+
+impl Verdict {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Good => "ok",
+            Verdict::SlowerThanPeer => "SLOWER",
+            Verdict::AboveLimit => "ABOVE LIMIT",
+            Verdict::Open => "-",
+        }
+    }
+}
+
+/// How many times as fast as the peer's ours is.
+pub fn ratio(row: &Row, report: &Report) -> Option<f64> {
+    let (ours, theirs) = (report.ours.get(row.name)?.median, report.peer.get(row.peer?)?.median);
+    Some(if row.unit == Unit::Share { ours / theirs } else { theirs / ours })
+}
+
+/// What a row comes to.
+pub fn verdict(row: &Row, report: &Report) -> Verdict {
+    let Some(ours) = report.ours.get(row.name) else { return Verdict::Open };
+    if row.at_most.is_some_and(|most| ours.median > most) {
+        return Verdict::AboveLimit;
+    }
+    match ratio(row, report).filter(|_| row.default_path) {
+        Some(ratio) if ratio * NOISE < 1.0 => Verdict::SlowerThanPeer,
+        Some(_) => Verdict::Good,
+        None if row.at_most.is_some() => Verdict::Good,
+        None => Verdict::Open,
+    }
+}
+
+/// A value in its unit.
+pub fn show(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Rate(bytes) => format!("{:.1} GB/s", bytes as f64 / value),
+        Unit::Share => format!("{:.0} %", value * 100.0),
+        Unit::Time if value < 1e3 => format!("{value:.1} ns"),
+        Unit::Time if value < 1e6 => format!("{:.2} us", value / 1e3),
+        Unit::Time => format!("{:.2} ms", value / 1e6),
+    }
+}
+
+fn show_median(figure: Option<Figure>, unit: Unit) -> String {
+    figure.map_or_else(|| "-".into(), |figure| show(figure.median, unit))
+}
+
+/// What is known about the machine and the run, then the table, then what is wrong with it.
+pub fn render(report: &Report) -> String {
+    let mut text = preface(report);
+    let rows = ROWS.iter().map(|row| cells(row, report));
+    text.push_str(&grid(std::iter::once(HEADER.map(String::from)).chain(rows).collect()));
+    for reason in &report.peer_failures {
+        let _ = writeln!(text, "ARMCI-MPI: {reason}");
+    }
+    text.push_str(
+        "ratio: how many times as fast as ARMCI-MPI; a default path is SLOWER beyond 5 % (the noise of a run).\n",
+    );
+    text
+}
+
+fn preface(report: &Report) -> String {
+    let mut text = String::new();
+    let [first, last] = report.line;
+    let _ = writeln!(
+        text,
+        "cores: {} (a cache line passes in {:.0} ns before, {:.0} ns after the run), load of others {:.0} %, {} round(s)",
+        report.class.name(),
+        first,
+        last,
+        report.others * 100.0,
+        report.rounds
+    );
+    if report.flipped() {
+        text.push_str(
+            "WARNING: the distance of the cores changed in between: figures of both classes are mixed; run again.\n",
+        );
+    }
+    if report.others > 0.05 {
+        text.push_str("WARNING: other programs used this machine meanwhile: the figures are not to be trusted.\n");
+    }
+    for (name, what, unit) in LIMITS {
+        let _ = writeln!(text, "limit: {what}: {}", show_median(report.machine.get(name), *unit));
+    }
+    text.push('\n');
+    text
+}
+
+fn cells(row: &Row, report: &Report) -> [String; 8] {
+    let ours = report.ours.get(row.name);
+    let tail = ours.filter(|_| row.tail).map_or_else(String::new, |figure| show(figure.p99, row.unit));
+    let peer = row.peer.map_or_else(|| "-".into(), |name| show_median(report.peer.get(name), row.unit));
+    [
+        row.what.into(),
+        show_median(ours, row.unit),
+        tail,
+        show_median(row.limit.and_then(|name| report.machine.get(name)), row.unit),
+        row.anchor.of(report.class).into(),
+        peer,
+        ratio(row, report).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")),
+        verdict(row, report).name().into(),
+    ]
+}
+
+/// Columns as wide as they need to be.
+pub fn grid<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let width: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let cells: Vec<String> = row.iter().zip(width).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+        if number == 0 {
+            let _ = writeln!(text, "|{}|", width.map(|width| "-".repeat(width + 2)).join("|"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::ROWS;
+
+    fn row(name: &str) -> &'static Row {
+        ROWS.iter().find(|row| row.name == name).unwrap()
+    }
+
+    fn report(name: &str, ours: f64, theirs: Option<f64>) -> Report {
+        let mut report = Report::default();
+        report.ours.add(name, Some(Figure::single(ours)));
+        report.peer.add(name, theirs.map(Figure::single));
+        report
+    }
+
+    #[test]
+    fn a_default_path_slower_than_the_peer_is_named() {
+        let of = |ours, theirs| verdict(row("put_8"), &report("put_8", ours, theirs));
+        assert_eq!(of(5.0, Some(70.0)), Verdict::Good);
+        assert_eq!(of(71.0, Some(70.0)), Verdict::Good, "noise");
+        assert_eq!(of(80.0, Some(70.0)), Verdict::SlowerThanPeer);
+        assert_eq!(of(5.0, None), Verdict::Open);
+    }
+
+    #[test]
+    fn a_promise_is_kept_or_not() {
+        let of = |ours| verdict(row("add_served"), &report("add_served", ours, None));
+        assert_eq!(of(24_900.0), Verdict::Good);
+        assert_eq!(of(25_100.0), Verdict::AboveLimit);
+    }
+
+    #[test]
+    fn every_row_is_rendered_even_without_figures() {
+        let text = render(&Report::default());
+        assert!(ROWS.iter().all(|row| text.contains(row.what)), "{text}");
+    }
+
+    #[test]
+    fn values_have_their_units() {
+        assert_eq!(show(1_048_576.0 / 40.0, Unit::Rate(1 << 20)), "40.0 GB/s");
+        assert_eq!(show(12_340.0, Unit::Time), "12.34 us");
+        assert_eq!(show(0.931, Unit::Share), "93 %");
+    }
+}

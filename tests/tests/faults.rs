@@ -1,0 +1,106 @@
+//! A rank that dies takes its job down, at once and by name, whatever the others are waiting for.
+
+use std::time::{Duration, Instant};
+
+use armci_core::{SharedCounter, World};
+use tests::Ranks;
+
+/// Ends the calling rank as `kill -9` would.
+fn die() -> ! {
+    let me = rustix::process::getpid();
+    rustix::process::kill_process(me, rustix::process::Signal::KILL).unwrap();
+    unreachable!("SIGKILL does not return")
+}
+
+/// Runs a job in which rank 1 dies once everybody is there, while the others wait in `wait`.
+fn others_wait_in(progress: &str, wait: impl FnOnce(&World)) {
+    let started = Instant::now();
+    let outcome = Ranks::new(4).env("ARMCI_PROGRESS", progress).env("ARMCI_PROTOCOL", "am").expect_failure(|world| {
+        let counter = SharedCounter::create(world).unwrap();
+        world.barrier().unwrap();
+        if world.rank() == 1 {
+            std::thread::sleep(Duration::from_millis(50));
+            die();
+        }
+        counter.next().unwrap();
+        wait(world);
+        panic!("rank {} was not waiting for rank 1", world.rank());
+    });
+    let failure = outcome.failed.expect("a rank failed");
+    assert_eq!(failure.rank, 1);
+    assert!(failure.reason.contains("SIGKILL"), "{}", failure.reason);
+    assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
+    let left: Vec<_> = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("armci")), "{left:?}");
+}
+
+#[test]
+fn in_a_barrier() {
+    others_wait_in("thread", |world| world.barrier().unwrap());
+}
+
+#[test]
+fn in_a_barrier_without_progress_thread() {
+    others_wait_in("none", |world| world.barrier().unwrap());
+}
+
+#[test]
+fn for_a_reply() {
+    others_wait_in("thread", |world| {
+        // What the dead rank's inbox takes is never answered.
+        let region = world.allocate(64);
+        let _ = region.map(|region| world.get_value::<u64>(region.at(1, 0)));
+    });
+}
+
+#[test]
+fn computing() {
+    others_wait_in("thread", |_| std::thread::sleep(Duration::from_secs(30)));
+}
+
+#[test]
+fn a_panic_names_its_rank() {
+    let outcome = Ranks::new(3).expect_failure(|world| {
+        world.barrier().unwrap();
+        assert_ne!(world.rank(), 2, "rank 2 has had enough");
+        world.barrier().unwrap();
+    });
+    assert_eq!(outcome.failed.unwrap().rank, 2);
+    assert!(String::from_utf8_lossy(&outcome.stderr).contains("rank 2 has had enough"));
+}
+
+#[test]
+fn a_panic_in_a_handler_ends_the_job() {
+    let outcome = Ranks::new(2).expect_failure(|world| {
+        let bad = world.register(|_, _| panic!("the handler broke")).unwrap();
+        world.barrier().unwrap();
+        if world.rank() == 0 {
+            world.request(1, bad, &[]).unwrap();
+        }
+        // The progress thread serves rank 1's inbox.
+        std::thread::sleep(Duration::from_secs(30));
+    });
+    assert_eq!(outcome.failed.unwrap().rank, 1);
+    assert!(String::from_utf8_lossy(&outcome.stderr).contains("the handler broke"));
+}
+
+#[test]
+fn leaving_without_finalize_is_an_error() {
+    let outcome = Ranks::new(2).expect_failure_bare(|| {
+        let world = World::init().unwrap();
+        if world.rank() == 0 {
+            std::process::exit(0);
+        }
+        world.barrier().unwrap();
+    });
+    let failure = outcome.failed.unwrap();
+    assert_eq!(failure.rank, 0);
+    assert!(failure.reason.contains("finalize"), "{}", failure.reason);
+}
+
+#[test]
+fn a_setting_that_is_not_understood_is_named() {
+    let outcome = Ranks::new(2).env("ARMCI_PROTOCOL", "carrier-pigeon").expect_failure(|_| ());
+    let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(text.contains("ARMCI_PROTOCOL") && text.contains("carrier-pigeon"), "{text}");
+}
