@@ -50,7 +50,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "ARMCI_SPIN",
         values: "microseconds",
-        default: "50, or 2 with more ranks than cores",
+        default: "50, or 0 with more ranks than cores",
         meaning: "how long a waiting rank spins before it sleeps in the kernel",
     },
 ];

@@ -78,7 +78,9 @@ pub enum Error {
     },
 
     /// An address in no region of the rank it was given with.
-    #[error("address {address:#x} lies in no region of rank {rank}: it was never allocated, was freed, or is another rank's")]
+    #[error(
+        "address {address:#x} lies in no region of rank {rank}: it was never allocated, was freed, or is another rank's"
+    )]
     Address {
         /// The rank.
         rank: usize,
@@ -87,9 +89,7 @@ pub enum Error {
     },
 
     /// An address that is not a multiple of what the operation needs.
-    #[error(
-        "offset {offset} in region {region} on rank {rank} is not a multiple of {align} bytes, as {what} needs"
-    )]
+    #[error("offset {offset} in region {region} on rank {rank} is not a multiple of {align} bytes, as {what} needs")]
     Misaligned {
         /// The region.
         region: RegionId,
@@ -159,7 +159,9 @@ pub enum Error {
     },
 
     /// An active message that does not fit.
-    #[error("an active message of {bytes} bytes was asked for, but at most {limit} fit: send it in pieces, or put the data and send its address")]
+    #[error(
+        "an active message of {bytes} bytes was asked for, but at most {limit} fit: send it in pieces, or put the data and send its address"
+    )]
     MessageTooLong {
         /// Bytes asked for.
         bytes: usize,

@@ -40,11 +40,7 @@ pub struct Seat {
 
 impl Seat {
     /// Nobody is pinned, and there is no core to spare.
-    pub const ANYWHERE: Self = Self {
-        rank_cpu: None,
-        progress_cpu: None,
-        shares: true,
-    };
+    pub const ANYWHERE: Self = Self { rank_cpu: None, progress_cpu: None, shares: true };
 }
 
 /// A core: the processors (SMT siblings) of it that we may use; at least one.
@@ -62,13 +58,10 @@ impl Topology {
     /// # Errors
     /// If hwloc cannot read the machine, or the mask cannot be read.
     pub fn load() -> Result<Self> {
-        let hwloc = |error: &dyn std::fmt::Display| {
-            Error::Job(format!("hwloc cannot read this node's topology: {error}"))
-        };
-        let mask = rustix::thread::sched_getaffinity(None).map_err(|e| Error::System {
-            call: "sched_getaffinity",
-            source: e.into(),
-        })?;
+        let hwloc =
+            |error: &dyn std::fmt::Display| Error::Job(format!("hwloc cannot read this node's topology: {error}"));
+        let mask = rustix::thread::sched_getaffinity(None)
+            .map_err(|e| Error::System { call: "sched_getaffinity", source: e.into() })?;
         let topology = hwlocality::Topology::builder()
             .with_flags(BuildFlags::empty())
             .map_err(|e| hwloc(&e))?
@@ -86,16 +79,10 @@ impl Topology {
                 .filter(|&cpu| cpu < rustix::thread::CpuSet::MAX_CPU && mask.is_set(cpu))
                 .collect()
         };
-        let mut cores: Vec<Core> = topology
-            .objects_with_type(ObjectType::Core)
-            .map(usable)
-            .collect();
+        let mut cores: Vec<Core> = topology.objects_with_type(ObjectType::Core).map(usable).collect();
         if cores.is_empty() {
             // Some virtual machines tell of processors only.
-            cores = topology
-                .objects_with_type(ObjectType::PU)
-                .map(usable)
-                .collect();
+            cores = topology.objects_with_type(ObjectType::PU).map(usable).collect();
         }
         Self::of(cores)
     }
@@ -107,7 +94,9 @@ impl Topology {
     pub fn of(mut cores: Vec<Core>) -> Result<Self> {
         cores.retain(|core| !core.is_empty());
         if cores.is_empty() {
-            return Err(Error::Job("no core of this node may be used by this process; look at its affinity mask (taskset -p)".into()));
+            return Err(Error::Job(
+                "no core of this node may be used by this process; look at its affinity mask (taskset -p)".into(),
+            ));
         }
         Ok(Self { cores })
     }
@@ -146,13 +135,8 @@ impl Topology {
         match bind {
             Bind::None => {
                 let spare = self.cores.len().saturating_sub(local_size);
-                let own =
-                    (local_rank < spare).then(|| self.cores[self.cores.len() - 1 - local_rank][0]);
-                Seat {
-                    rank_cpu: None,
-                    progress_cpu: own,
-                    shares: own.is_none(),
-                }
+                let own = (local_rank < spare).then(|| self.cores[self.cores.len() - 1 - local_rank][0]);
+                Seat { rank_cpu: None, progress_cpu: own, shares: own.is_none() }
             }
             Bind::Core => {
                 let number = self.core_number(local_rank, local_size);
@@ -160,15 +144,9 @@ impl Topology {
                 let beside = if self.oversubscribed(local_size) {
                     None
                 } else {
-                    core.get(1)
-                        .copied()
-                        .or_else(|| self.spare_core(number, local_rank, local_size))
+                    core.get(1).copied().or_else(|| self.spare_core(number, local_rank, local_size))
                 };
-                Seat {
-                    rank_cpu: Some(core[0]),
-                    progress_cpu: beside.or(Some(core[0])),
-                    shares: beside.is_none(),
-                }
+                Seat { rank_cpu: Some(core[0]), progress_cpu: beside.or(Some(core[0])), shares: beside.is_none() }
             }
         }
     }
@@ -177,11 +155,7 @@ impl Topology {
     /// ranks are two or more apart; else one of those behind the last rank.
     fn spare_core(&self, number: usize, local_rank: usize, local_size: usize) -> Option<usize> {
         let spread = self.cores.len() >= 2 * local_size;
-        let spare = if spread {
-            number + 1
-        } else {
-            local_size + local_rank
-        };
+        let spare = if spread { number + 1 } else { local_size + local_rank };
         self.cores.get(spare).map(|core| core[0])
     }
 }
@@ -189,32 +163,22 @@ impl Topology {
 /// The seat of a rank that is not bound, asking hwloc only if there are more processors than ranks.
 #[must_use]
 pub fn quick_seat(local_rank: usize, local_size: usize) -> Seat {
-    with_spare_processors(local_size).map_or(Seat::ANYWHERE, |topology| {
-        topology.seat(local_rank, local_size, Bind::None)
-    })
+    with_spare_processors(local_size)
+        .map_or(Seat::ANYWHERE, |topology| topology.seat(local_rank, local_size, Bind::None))
 }
 
 /// [`quick_seat`] of all ranks of this node.
 #[must_use]
 pub fn quick_seats(local_size: usize) -> Vec<Seat> {
     let topology = with_spare_processors(local_size);
-    let seat = |rank| {
-        topology.as_ref().map_or(Seat::ANYWHERE, |topology| {
-            topology.seat(rank, local_size, Bind::None)
-        })
-    };
+    let seat = |rank| topology.as_ref().map_or(Seat::ANYWHERE, |topology| topology.seat(rank, local_size, Bind::None));
     (0..local_size).map(seat).collect()
 }
 
 /// The cores, if ranks that are not bound could leave one of them free.
 fn with_spare_processors(local_size: usize) -> Option<Topology> {
-    let processors =
-        rustix::thread::sched_getaffinity(None).map_or(1, |mask| mask.count() as usize);
-    if processors > local_size {
-        Topology::load().ok()
-    } else {
-        None
-    }
+    let processors = rustix::thread::sched_getaffinity(None).map_or(1, |mask| mask.count() as usize);
+    if processors > local_size { Topology::load().ok() } else { None }
 }
 
 #[cfg(test)]
@@ -223,22 +187,12 @@ mod tests {
     use std::collections::HashSet;
 
     fn node(cores: usize, siblings: usize) -> Topology {
-        Topology::of(
-            (0..cores)
-                .map(|core| {
-                    (0..siblings)
-                        .map(|sibling| core + sibling * cores)
-                        .collect()
-                })
-                .collect(),
-        )
-        .unwrap()
+        Topology::of((0..cores).map(|core| (0..siblings).map(|sibling| core + sibling * cores).collect()).collect())
+            .unwrap()
     }
 
     fn seats(topology: &Topology, ranks: usize, bind: Bind) -> Vec<Seat> {
-        (0..ranks)
-            .map(|rank| topology.seat(rank, ranks, bind))
-            .collect()
+        (0..ranks).map(|rank| topology.seat(rank, ranks, bind)).collect()
     }
 
     #[test]
@@ -246,29 +200,13 @@ mod tests {
         let mask = rustix::thread::sched_getaffinity(None).unwrap();
         let topology = Topology::load().unwrap();
         assert!(!topology.cores().is_empty());
-        assert!(
-            topology
-                .cores()
-                .iter()
-                .flatten()
-                .all(|&cpu| mask.is_set(cpu))
-        );
-        assert_eq!(
-            topology.cores().iter().flatten().count(),
-            mask.count() as usize
-        );
+        assert!(topology.cores().iter().flatten().all(|&cpu| mask.is_set(cpu)));
+        assert_eq!(topology.cores().iter().flatten().count(), mask.count() as usize);
     }
 
     #[test]
     fn bound_ranks_take_their_smt_sibling() {
-        assert_eq!(
-            node(2, 2).seat(1, 2, Bind::Core),
-            Seat {
-                rank_cpu: Some(1),
-                progress_cpu: Some(3),
-                shares: false
-            }
-        );
+        assert_eq!(node(2, 2).seat(1, 2, Bind::Core), Seat { rank_cpu: Some(1), progress_cpu: Some(3), shares: false });
     }
 
     #[test]
@@ -277,35 +215,16 @@ mod tests {
             let seats = seats(&node(cores, 1), ranks, Bind::Core);
             let ranks_on: HashSet<_> = seats.iter().map(|seat| seat.rank_cpu).collect();
             assert_eq!(ranks_on.len(), ranks, "{cores} cores: {seats:?}");
-            let alone: Vec<_> = seats
-                .iter()
-                .filter(|seat| !seat.shares)
-                .map(|seat| seat.progress_cpu)
-                .collect();
-            assert_eq!(
-                alone.len(),
-                ranks.min(cores - ranks),
-                "{cores} cores: {seats:?}"
-            );
-            assert_eq!(
-                alone.iter().collect::<HashSet<_>>().len(),
-                alone.len(),
-                "{seats:?}"
-            );
+            let alone: Vec<_> = seats.iter().filter(|seat| !seat.shares).map(|seat| seat.progress_cpu).collect();
+            assert_eq!(alone.len(), ranks.min(cores - ranks), "{cores} cores: {seats:?}");
+            assert_eq!(alone.iter().collect::<HashSet<_>>().len(), alone.len(), "{seats:?}");
             assert!(alone.iter().all(|cpu| !ranks_on.contains(cpu)), "{seats:?}");
         }
     }
 
     #[test]
     fn a_full_node_shares_the_ranks_core() {
-        assert_eq!(
-            node(2, 1).seat(1, 2, Bind::Core),
-            Seat {
-                rank_cpu: Some(1),
-                progress_cpu: Some(1),
-                shares: true
-            }
-        );
+        assert_eq!(node(2, 1).seat(1, 2, Bind::Core), Seat { rank_cpu: Some(1), progress_cpu: Some(1), shares: true });
         assert_eq!(node(2, 1).seat(2, 3, Bind::Core).rank_cpu, Some(0));
         assert!(node(2, 1).oversubscribed(3) && !node(2, 1).oversubscribed(2));
     }
@@ -313,14 +232,7 @@ mod tests {
     #[test]
     fn unbound_ranks_use_spare_cores_only() {
         assert_eq!(node(2, 1).seat(0, 2, Bind::None), Seat::ANYWHERE);
-        assert_eq!(
-            node(4, 1).seat(0, 3, Bind::None),
-            Seat {
-                rank_cpu: None,
-                progress_cpu: Some(3),
-                shares: false
-            }
-        );
+        assert_eq!(node(4, 1).seat(0, 3, Bind::None), Seat { rank_cpu: None, progress_cpu: Some(3), shares: false });
         assert_eq!(node(4, 1).seat(1, 3, Bind::None), Seat::ANYWHERE);
     }
 }

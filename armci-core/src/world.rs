@@ -25,9 +25,9 @@ use crate::config::{Config, Progress, Protocol};
 use crate::consistency::{Access, Outstanding};
 use crate::error::{Error, Result};
 use crate::job::{self, Bootstrap};
-use crate::memory::{GlobalPtr, Region, RegionId};
 use crate::memory::heap::{Block, Heap};
 use crate::memory::region::{MAX_REGIONS, Names, Part};
+use crate::memory::{GlobalPtr, Region, RegionId};
 use crate::node::{HEAP_START, Node};
 use crate::stats::{Counters, Statistics};
 use crate::sync::bell::Bell;
@@ -38,7 +38,7 @@ use crate::transport::shm::Shm;
 const KEEP_RESIDENT: u64 = 256 << 20;
 /// How long a wait spins before it sleeps, with a core per rank and without.
 const SPIN: Duration = Duration::from_micros(50);
-const SPIN_CROWDED: Duration = Duration::from_micros(2);
+const SPIN_CROWDED: Duration = Duration::ZERO;
 
 /// A rank's membership of its job.
 ///
@@ -94,14 +94,16 @@ impl World {
         let seat = bootstrap.seat();
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
         let transport = Shm::new(node.clone());
-        let service = Arc::new(Service::new(node.clone(), transport.clone()));
+        let service = Arc::new(Service::new(node.clone(), transport.clone(), seat.shares));
         let threaded = config.progress == Progress::Thread;
         node.mine().attention.set_threaded(threaded);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let crowded = node.ranks() > cores;
         let progress = if threaded {
             let options = Options {
                 name: format!("armci-{}", node.who().rank),
                 cpu: seat.progress_cpu,
-                spin: if seat.shares { Duration::ZERO } else { SPIN },
+                spin: if crowded { Duration::ZERO } else { SPIN },
                 nice: None,
             };
             let started = ProgressThread::start(service.clone(), options);
@@ -109,8 +111,6 @@ impl World {
         } else {
             None
         };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let crowded = node.ranks() > cores;
         let spin = config.spin.unwrap_or(if crowded { SPIN_CROWDED } else { SPIN });
         let origin = Origin::new(node.clone(), transport.clone(), service.clone(), spin);
         let heap = Heap::new(node.heap_len());
@@ -203,10 +203,11 @@ impl World {
             return Err(Error::SlotFull { rank: self.rank(), asked: largest, slot, free: heap.free_bytes() });
         };
         if !heap.absent(&block).is_empty()
-            && let Err(error) = self.make_resident(heap, &block) {
-                heap.free(block);
-                return Err(error);
-            }
+            && let Err(error) = self.make_resident(heap, &block)
+        {
+            heap.free(block);
+            return Err(error);
+        }
         let Some(id) = names.take() else {
             heap.free(block);
             return Err(Error::RegionTableFull { limit: MAX_REGIONS });
@@ -230,9 +231,7 @@ impl World {
         };
         // One rank's refusal is everybody's: the highest such rank speaks.
         let all: Vec<u64> = self.all_gather(&refusal)?;
-        if let Some(&[rank, asked, granted, limit]) =
-            all.as_chunks::<4>().0.iter().rfind(|refusal| refusal[0] != 0)
-        {
+        if let Some(&[rank, asked, granted, limit]) = all.as_chunks::<4>().0.iter().rfind(|refusal| refusal[0] != 0) {
             if refusal[0] == 0 {
                 node.ledger().release(asked);
             }
@@ -250,7 +249,9 @@ impl World {
             ([0], _) => Ok(()),
             // The books say resident everywhere; what is not will be made so on first touch.
             (_, Err(error)) => Err(error),
-            ([ranks], Ok(())) => Err(Error::Job(format!("{ranks} ranks could not populate {asked} bytes granted to them"))),
+            ([ranks], Ok(())) => {
+                Err(Error::Job(format!("{ranks} ranks could not populate {asked} bytes granted to them")))
+            }
         }
     }
 
@@ -399,7 +400,10 @@ impl World {
         if self.inner.open.get() {
             return Ok(());
         }
-        Err(Error::Job(format!("rank {} has left the job with finalize: nothing can be asked of others any more", self.rank())))
+        Err(Error::Job(format!(
+            "rank {} has left the job with finalize: nothing can be asked of others any more",
+            self.rank()
+        )))
     }
 
     /// Meets all ranks; nothing else.

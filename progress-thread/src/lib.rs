@@ -86,6 +86,12 @@ pub trait Advance: Send + Sync + 'static {
     /// last `park` returned. Returning for no reason is allowed.
     fn park(&self);
 
+    /// Whether to spin now, where [`Options::spin`] allows it, before parking. Asked again and again while the
+    /// thread spins: a thread that shares its core says so only while nobody computes there.
+    fn may_spin(&self) -> bool {
+        true
+    }
+
     /// Wakes the parked thread; if it is not parked, its next [`Advance::park`] returns at once.
     fn wake(&self);
 }
@@ -98,8 +104,8 @@ pub struct Options {
     /// The processor the thread stays on; none: where the scheduler puts it, within the starting
     /// thread's mask.
     pub cpu: Option<usize>,
-    /// How long to keep calling [`Advance::advance`] without success before parking. Zero where the
-    /// thread shares a core with computation.
+    /// How long to keep calling [`Advance::advance`] without success before parking, as long as
+    /// [`Advance::may_spin`] agrees.
     pub spin: Duration,
     /// How much the thread gives way to others: -20 (not at all) to 19; none: as the starting
     /// thread.
@@ -250,7 +256,7 @@ impl Shared {
             self.counters.round(served);
             if served > 0 {
                 idle_since = None;
-            } else if has_been_idle(&mut idle_since, spin) {
+            } else if !self.work.may_spin() || has_been_idle(&mut idle_since, spin) {
                 self.counters.park();
                 self.work.park();
                 idle_since = None;

@@ -70,10 +70,7 @@ pub fn matrix(body: impl Fn(&World)) {
     for ranks in 1..=4 {
         for protocol in ["rma", "am"] {
             for progress in ["thread", "none"] {
-                Ranks::new(ranks)
-                    .env("ARMCI_PROTOCOL", protocol)
-                    .env("ARMCI_PROGRESS", progress)
-                    .run(&body);
+                Ranks::new(ranks).env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress).run(&body);
             }
         }
     }

@@ -21,21 +21,15 @@ pub(crate) fn test_name() -> String {
     let thread = std::thread::current();
     match thread.name() {
         Some(name) if name != "main" => name.to_owned(),
-        _ => name_after_exact(std::env::args())
-            .expect("jobs are started from the thread of a #[test] function"),
+        _ => name_after_exact(std::env::args()).expect("jobs are started from the thread of a #[test] function"),
     }
 }
 
 /// The filter beside `--exact`: the only argument that is no option.
 fn name_after_exact(arguments: impl Iterator<Item = String>) -> Option<String> {
     let arguments: Vec<_> = arguments.skip(1).collect();
-    arguments
-        .iter()
-        .any(|argument| argument == "--exact")
-        .then_some(())?;
-    arguments
-        .into_iter()
-        .find(|argument| !argument.starts_with('-'))
+    arguments.iter().any(|argument| argument == "--exact").then_some(())?;
+    arguments.into_iter().find(|argument| !argument.starts_with('-'))
 }
 
 /// The number of the job that this test reaches now.
@@ -58,10 +52,7 @@ mod tests {
     #[test]
     fn the_name_stands_beside_exact() {
         let of = |line: &str| name_after_exact(line.split(' ').map(str::to_owned));
-        assert_eq!(
-            of("binary --exact a::b --nocapture").as_deref(),
-            Some("a::b")
-        );
+        assert_eq!(of("binary --exact a::b --nocapture").as_deref(), Some("a::b"));
         assert_eq!(of("binary a::b --exact").as_deref(), Some("a::b"));
         assert_eq!(of("binary a"), None);
         assert_eq!(test_name(), "place::tests::the_name_stands_beside_exact");
@@ -69,14 +60,6 @@ mod tests {
 
     #[test]
     fn jobs_are_counted_per_test() {
-        assert_eq!(
-            [
-                next_job("one"),
-                next_job("one"),
-                next_job("two"),
-                next_job("two")
-            ],
-            [0, 1, 0, 1]
-        );
+        assert_eq!([next_job("one"), next_job("one"), next_job("two"), next_job("two")], [0, 1, 0, 1]);
     }
 }

@@ -27,11 +27,7 @@ impl Ranks {
     /// A job of `ranks` ranks that may take a minute.
     #[must_use]
     pub fn new(ranks: usize) -> Self {
-        Self {
-            ranks,
-            env: Vec::new(),
-            timeout: Duration::from_secs(60),
-        }
+        Self { ranks, env: Vec::new(), timeout: Duration::from_secs(60) }
     }
 
     /// Sets a variable in the environment of every rank.
@@ -75,11 +71,7 @@ impl Ranks {
         let Some((report, outcome)) = self.start_or_play(body) else {
             return;
         };
-        let done = outcome
-            .stdout
-            .split(|&byte| byte == b'\n')
-            .filter(|line| line.ends_with(DONE.as_bytes()))
-            .count();
+        let done = outcome.stdout.split(|&byte| byte == b'\n').filter(|line| line.ends_with(DONE.as_bytes())).count();
         assert!(outcome.code == 0, "{report}");
         assert!(
             done == self.ranks,
@@ -125,39 +117,19 @@ impl Ranks {
     fn start(&self, test: &str, number: usize) -> Outcome {
         // `--include-ignored`: whoever started an ignored test meant it.
         let job = Job::this_program(self.ranks)
+            .map(|job| job.only_args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]))
+            .map(|job| self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
             .map(|job| {
-                job.only_args([
-                    "--exact",
-                    test,
-                    "--nocapture",
-                    "--test-threads=1",
-                    "--include-ignored",
-                ])
-            })
-            .map(|job| {
-                self.env
-                    .iter()
-                    .fold(job, |job, (name, value)| job.env(name, value))
-            })
-            .map(|job| {
-                job.env(place::JOB, number.to_string())
-                    .tag_output(true)
-                    .capture_stdout(true)
-                    .capture_stderr(true)
+                job.env(place::JOB, number.to_string()).tag_output(true).capture_stdout(true).capture_stderr(true)
             })
             .map(|job| job.quiet(true).no_input(true).timeout(self.timeout));
-        job.and_then(|job| job.run()).unwrap_or_else(|error| {
-            panic!("job {number} of test `{test}` cannot be started: {error}")
-        })
+        job.and_then(|job| job.run())
+            .unwrap_or_else(|error| panic!("job {number} of test `{test}` cannot be started: {error}"))
     }
 
     /// What a person wants to know about a failed job.
     fn report(&self, test: &str, number: usize, outcome: &Outcome) -> String {
-        let settings: String = self
-            .env
-            .iter()
-            .map(|(name, value)| format!(", {name}={value}"))
-            .collect();
+        let settings: String = self.env.iter().map(|(name, value)| format!(", {name}={value}")).collect();
         let how = match &outcome.failed {
             Some(failed) => format!("rank {} {}", failed.rank, failed.reason),
             None if outcome.timed_out => format!("not done after {:?}; ended", self.timeout),
@@ -169,10 +141,7 @@ impl Ranks {
             .map(|line| format!("{line}\n"))
             .collect::<String>();
         let errors = String::from_utf8_lossy(&outcome.stderr);
-        format!(
-            "job {number} of test `{test}` ({} ranks{settings}): {how}\n{written}{errors}",
-            self.ranks
-        )
+        format!("job {number} of test `{test}` ({} ranks{settings}): {how}\n{written}{errors}", self.ranks)
     }
 }
 
@@ -187,9 +156,7 @@ fn is_noise(line: &str) -> bool {
 fn within_world(body: impl FnOnce(&World)) {
     let world = World::init().unwrap_or_else(|error| panic!("initialization failed: {error}"));
     body(&world);
-    world
-        .finalize()
-        .unwrap_or_else(|error| panic!("finalization failed: {error}"));
+    world.finalize().unwrap_or_else(|error| panic!("finalization failed: {error}"));
 }
 
 /// Runs the body and ends this process: 0, or 101 after a panic (whose message the panic hook has

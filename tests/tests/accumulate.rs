@@ -33,8 +33,12 @@ fn sums_are_exact_in_every_type() {
         all_add(world, 1f32, 2.0, |sum| sum as f32);
         all_add(world, 1f64, 2.0, |sum| sum as f64);
         // (1 + i) * 2 each time.
-        all_add(world, Complex32::new(1.0, 1.0), Complex32::new(2.0, 0.0), |sum| Complex32::new(sum as f32, sum as f32));
-        all_add(world, Complex64::new(1.0, 1.0), Complex64::new(2.0, 0.0), |sum| Complex64::new(sum as f64, sum as f64));
+        all_add(world, Complex32::new(1.0, 1.0), Complex32::new(2.0, 0.0), |sum| {
+            Complex32::new(sum as f32, sum as f32)
+        });
+        all_add(world, Complex64::new(1.0, 1.0), Complex64::new(2.0, 0.0), |sum| {
+            Complex64::new(sum as f64, sum as f64)
+        });
     });
 }
 

@@ -28,7 +28,9 @@ fn reductions_give_everybody_the_same_bits() {
         for len in [1, 7, 5_000] {
             let mine: Vec<f64> = (0..len).map(|at| 0.1 * (at + me * len) as f64).collect();
             let reference = |combine: fn(f64, f64) -> f64| -> Vec<f64> {
-                (0..len).map(|at| (0..size).map(|rank| 0.1 * (at + rank * len) as f64).reduce(combine).unwrap()).collect()
+                (0..len)
+                    .map(|at| (0..size).map(|rank| 0.1 * (at + rank * len) as f64).reduce(combine).unwrap())
+                    .collect()
             };
             for (reduce, combine) in [
                 (Reduce::Sum, (|a, b| a + b) as fn(f64, f64) -> f64),

@@ -4,8 +4,7 @@ use armci_core::Error;
 use tests::matrix;
 
 /// Lengths around every limit of the copy routines and of a message: empty, inline, one chunk, many chunks.
-const LENGTHS: [usize; 16] =
-    [0, 1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 1000, 16 << 10, (16 << 10) + 1, 100_000, 1 << 20];
+const LENGTHS: [usize; 16] = [0, 1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 1000, 16 << 10, (16 << 10) + 1, 100_000, 1 << 20];
 
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed as u64);
@@ -109,7 +108,10 @@ fn bad_arguments_are_errors_and_write_nothing() {
         assert!(world.put(&[0u8; 65], region.at(0, 0)).is_err());
         assert!(world.put(&[0u64], region.at(0, usize::MAX)).is_err());
         assert!(matches!(world.fetch_add(region.at::<u8>(0, 4).cast::<i64>(), 1), Err(Error::Misaligned { .. })));
-        assert!(matches!(world.accumulate(1.0, &[1.0], region.at::<u8>(0, 4).cast::<f64>()), Err(Error::Misaligned { .. })));
+        assert!(matches!(
+            world.accumulate(1.0, &[1.0], region.at::<u8>(0, 4).cast::<f64>()),
+            Err(Error::Misaligned { .. })
+        ));
         assert!(world.fetch_add(region.at::<i64>(0, 8), 1).is_err());
 
         world.barrier().unwrap();

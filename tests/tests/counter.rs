@@ -104,7 +104,9 @@ fn a_computing_owner_is_served_by_its_progress_thread() {
                 (1..world.size()).for_each(|rank| world.put_value(1i64, region.at(rank, 0)).unwrap());
                 let others = world.size() as u64 - 1;
                 compute_until(&|| look(1) == others as i64);
-                compute_until(&|| world.statistics().served_by_thread - before.served_by_thread == (DRAWS + 1) * others);
+                compute_until(&|| {
+                    world.statistics().served_by_thread - before.served_by_thread == (DRAWS + 1) * others
+                });
                 assert_eq!(world.statistics().served_by_main, before.served_by_main);
             } else {
                 compute_until(&|| look(0) == 1);

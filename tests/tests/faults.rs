@@ -30,7 +30,8 @@ fn others_wait_in(progress: &str, wait: impl FnOnce(&World)) {
     assert_eq!(failure.rank, 1);
     assert!(failure.reason.contains("SIGKILL"), "{}", failure.reason);
     assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
-    let left: Vec<_> = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir("/dev/shm").into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("armci")), "{left:?}");
 }
 

@@ -18,7 +18,9 @@ fn patches_across_owners_agree_with_a_plain_matrix() {
                     a.min(b)..a.max(b)
                 };
                 let (rows, cols) = (range(shape[0]), range(shape[1]));
-                let buffer = Array2::from_shape_fn((rows.len(), cols.len()), |(row, col)| (turn * 10_000 + row * 100 + col) as f64);
+                let buffer = Array2::from_shape_fn((rows.len(), cols.len()), |(row, col)| {
+                    (turn * 10_000 + row * 100 + col) as f64
+                });
                 let patch = [rows.clone(), cols.clone()];
                 let mut place = plain.slice_mut(s![rows, cols]);
                 let acts = turn % world.size() == world.rank();

@@ -58,7 +58,9 @@ impl Shape {
         for level in 0..self.local.len() {
             let below = std::mem::take(&mut pairs);
             for index in 0..self.counts[level + 1] {
-                let shift = |(local, remote): &(usize, usize)| (local + index * self.local[level], remote + index * self.remote[level]);
+                let shift = |(local, remote): &(usize, usize)| {
+                    (local + index * self.local[level], remote + index * self.remote[level])
+                };
                 pairs.extend(below.iter().map(shift));
             }
         }

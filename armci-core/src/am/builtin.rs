@@ -85,7 +85,10 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
         }
         ACCUMULATE => {
             let (AccumulateArgs { rows, alpha, kind }, data) = arguments(incoming)?;
-            let kind = u8::try_from(kind).ok().and_then(ElementKind::from_number).ok_or_else(|| format!("there is no element kind {kind}"))?;
+            let kind = u8::try_from(kind)
+                .ok()
+                .and_then(ElementKind::from_number)
+                .ok_or_else(|| format!("there is no element kind {kind}"))?;
             if !(rows.row as usize).is_multiple_of(kind.size()) {
                 return Err(format!("rows of {} bytes are no whole elements of {kind:?}", rows.row));
             }

@@ -62,6 +62,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
+    /// The context of a thread that spins for `spin` before it sleeps.
     pub(crate) fn new(node: Arc<Node>, transport: Shm, service: Arc<Service>, spin: Duration) -> Self {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
         Origin {
@@ -257,6 +258,10 @@ impl Help for Origin {
 
     fn has_work(&self) -> bool {
         self.service.has_message()
+    }
+
+    fn asleep(&self, sleep: impl FnOnce()) {
+        self.service.while_waiter_sleeps(sleep);
     }
 
     fn leave(&self) {

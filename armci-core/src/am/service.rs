@@ -45,10 +45,15 @@ pub(crate) struct Service {
     served_by_thread: AtomicU64,
     served_by_waiters: AtomicU64,
     stopping: AtomicBool,
+    /// Whether the progress thread shares its core with the rank's own thread.
+    shares: bool,
+    /// Threads of the rank that sleep in a wait.
+    sleeping: AtomicU32,
 }
 
 impl Service {
-    pub(crate) fn new(node: Arc<Node>, transport: Shm) -> Self {
+    /// The context of `node`'s rank here; `shares` says that a progress thread has no core of its own.
+    pub(crate) fn new(node: Arc<Node>, transport: Shm, shares: bool) -> Self {
         Service {
             owner: CachePadded::new(AtomicU32::new(0)),
             node,
@@ -57,7 +62,16 @@ impl Service {
             served_by_thread: AtomicU64::new(0),
             served_by_waiters: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            shares,
+            sleeping: AtomicU32::new(0),
         }
+    }
+
+    /// Runs `sleep`, in which a thread of the rank sleeps and leaves its core to whoever serves.
+    pub(crate) fn while_waiter_sleeps(&self, sleep: impl FnOnce()) {
+        self.sleeping.fetch_add(1, Ordering::Relaxed);
+        sleep();
+        self.sleeping.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The user's handlers.
@@ -126,6 +140,10 @@ impl Advance for Service {
     fn park(&self) {
         let awake = || self.has_message() || self.stopping.load(Ordering::Acquire);
         self.node.mine().service_bell.sleep_unless(awake);
+    }
+
+    fn may_spin(&self) -> bool {
+        !self.shares || self.sleeping.load(Ordering::Relaxed) != 0
     }
 
     fn wake(&self) {

@@ -84,13 +84,7 @@ pub(super) unsafe fn copy_avx2(dst: *mut u8, src: *const u8, len: usize, whole: 
 /// # Safety
 /// As [`copy_long`], LANE-ENABLED for `V`.
 #[inline(always)]
-pub(super) unsafe fn copy_by<V: Lane>(
-    dst: *mut u8,
-    src: *const u8,
-    len: usize,
-    whole: usize,
-    isa: Isa,
-) {
+pub(super) unsafe fn copy_by<V: Lane>(dst: *mut u8, src: *const u8, len: usize, whole: usize, isa: Isa) {
     // SAFETY: passed on; each way is called with the least length it asks for.
     unsafe {
         if len <= 8 * V::SIZE {
@@ -114,11 +108,8 @@ pub(super) unsafe fn copy_by<V: Lane>(
 #[inline(always)]
 unsafe fn copy_block<V: Lane>(dst: *mut u8, src: *const u8, len: usize, isa: Isa) {
     let strings = isa.fast_strings && len >= STRINGS_LEAST && !string_trap(dst, src);
-    let stream_from = if strings && distance_in_page(dst, src).is_multiple_of(64) {
-        STREAM_FROM_STRINGS
-    } else {
-        STREAM_FROM
-    };
+    let stream_from =
+        if strings && distance_in_page(dst, src).is_multiple_of(64) { STREAM_FROM_STRINGS } else { STREAM_FROM };
     // SAFETY: passed on.
     unsafe {
         if len >= stream_from {

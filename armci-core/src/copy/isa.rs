@@ -46,10 +46,7 @@ impl Isa {
             1 => Level::Avx2,
             _ => Level::Avx512,
         };
-        Isa {
-            level,
-            fast_strings: bits & STRINGS != 0,
-        }
+        Isa { level, fast_strings: bits & STRINGS != 0 }
     }
 }
 
@@ -80,10 +77,7 @@ fn detect() -> Isa {
     } else {
         Level::Portable
     };
-    Isa {
-        level,
-        fast_strings: fast_strings(),
-    }
+    Isa { level, fast_strings: fast_strings() }
 }
 
 /// CPUID leaf 7: ERMS is bit 9 of EBX, FSRM bit 4 of EDX; the standard macro names neither.
@@ -104,10 +98,7 @@ fn fast_strings() -> bool {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn detect() -> Isa {
-    Isa {
-        level: Level::Portable,
-        fast_strings: false,
-    }
+    Isa { level: Level::Portable, fast_strings: false }
 }
 
 #[cfg(test)]
@@ -118,10 +109,7 @@ mod tests {
     fn an_answer_survives_its_packing() {
         for level in [Level::Portable, Level::Avx2, Level::Avx512] {
             for fast_strings in [false, true] {
-                let isa = Isa {
-                    level,
-                    fast_strings,
-                };
+                let isa = Isa { level, fast_strings };
                 assert_eq!(Isa::unpack(isa.pack()), isa);
             }
         }

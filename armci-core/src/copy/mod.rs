@@ -100,8 +100,7 @@ unsafe fn copy_odd(dst: *mut u8, src: *const u8, len: usize) {
                 if len >= 2 {
                     move_2(dst, src);
                 }
-                dst.add(len - 1)
-                    .write_volatile(src.add(len - 1).read_volatile());
+                dst.add(len - 1).write_volatile(src.add(len - 1).read_volatile());
             }
         }
     }

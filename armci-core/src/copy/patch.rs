@@ -59,11 +59,7 @@ impl Patch {
             dst_strides.len(),
             src_strides.len()
         );
-        let mut patch = Patch {
-            row: counts[0],
-            levels: [Level::default(); MAX_LEVELS],
-            depth: 0,
-        };
+        let mut patch = Patch { row: counts[0], levels: [Level::default(); MAX_LEVELS], depth: 0 };
         for ((&count, &dst), &src) in counts[1..].iter().zip(dst_strides).zip(src_strides) {
             patch.push(Level { count, dst, src });
         }
@@ -86,9 +82,7 @@ impl Patch {
             }
         } else {
             let below = &mut self.levels[self.depth - 1];
-            if level.dst == below.dst.wrapping_mul(below.count)
-                && level.src == below.src.wrapping_mul(below.count)
-            {
+            if level.dst == below.dst.wrapping_mul(below.count) && level.src == below.src.wrapping_mul(below.count) {
                 below.count *= level.count;
             } else {
                 self.levels[self.depth] = level;
@@ -100,14 +94,7 @@ impl Patch {
     /// Rows after merging; zero if the patch is empty.
     #[inline]
     pub fn rows(&self) -> usize {
-        if self.row == 0 {
-            0
-        } else {
-            self.levels[..self.depth]
-                .iter()
-                .map(|level| level.count)
-                .product::<usize>()
-        }
+        if self.row == 0 { 0 } else { self.levels[..self.depth].iter().map(|level| level.count).product::<usize>() }
     }
 
     /// Bytes the patch moves.
@@ -121,12 +108,7 @@ impl Patch {
     /// # Safety
     /// PATCH-MAPPED on both sides, as far as `visit` makes use of the pointers.
     #[inline(always)]
-    pub unsafe fn for_each_row(
-        &self,
-        dst: *mut u8,
-        src: *const u8,
-        mut visit: impl FnMut(*mut u8, *const u8, usize),
-    ) {
+    pub unsafe fn for_each_row(&self, dst: *mut u8, src: *const u8, mut visit: impl FnMut(*mut u8, *const u8, usize)) {
         let plane = self.plane();
         self.for_each_plane(dst, src, |mut to, mut from| {
             for _ in 0..plane.rows {
@@ -140,32 +122,13 @@ impl Patch {
     /// The shape of each plane [`Patch::for_each_plane`] visits.
     #[inline]
     pub(super) fn plane(&self) -> Plane {
-        let inner = if self.depth == 0 {
-            Level {
-                count: 1,
-                dst: 0,
-                src: 0,
-            }
-        } else {
-            self.levels[0]
-        };
-        Plane {
-            row: self.row,
-            rows: inner.count,
-            dst_stride: inner.dst,
-            src_stride: inner.src,
-            whole: self.bytes(),
-        }
+        let inner = if self.depth == 0 { Level { count: 1, dst: 0, src: 0 } } else { self.levels[0] };
+        Plane { row: self.row, rows: inner.count, dst_stride: inner.dst, src_stride: inner.src, whole: self.bytes() }
     }
 
     /// The walk: calls `visit(dst, src)` with the start of each plane. Only addresses are computed here.
     #[inline(always)]
-    pub(super) fn for_each_plane(
-        &self,
-        dst: *mut u8,
-        src: *const u8,
-        mut visit: impl FnMut(*mut u8, *const u8),
-    ) {
+    pub(super) fn for_each_plane(&self, dst: *mut u8, src: *const u8, mut visit: impl FnMut(*mut u8, *const u8)) {
         if self.row == 0 {
             return;
         }
@@ -217,10 +180,7 @@ mod tests {
     #[test]
     fn levels_counted_once_vanish_and_zero_empties() {
         assert_eq!(depth_and_row(&[1, 2, 3], &[4, 5, 6], &[8, 1, 1, 1]), (0, 8));
-        assert_eq!(
-            depth_and_row(&[16, 999, 160], &[16, 1, 160], &[8, 10, 1, 3]),
-            (1, 8)
-        );
+        assert_eq!(depth_and_row(&[16, 999, 160], &[16, 1, 160], &[8, 10, 1, 3]), (1, 8));
         assert_eq!(Patch::new(&[16, 32], &[16, 32], &[8, 0, 3]).rows(), 0);
         assert_eq!(Patch::new(&[], &[], &[0]).rows(), 0);
     }

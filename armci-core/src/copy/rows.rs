@@ -69,17 +69,10 @@ unsafe fn plane_avx2<R: Row>(dst: *mut u8, src: *const u8, shape: &Plane) {
 /// PLANE-MAPPED, LANE-ENABLED for `V`, and `R` can move rows of this length.
 #[inline(always)]
 unsafe fn plane<V: Lane, R: Row>(mut dst: *mut u8, mut src: *const u8, shape: &Plane) {
-    let ahead = (
-        shape.dst_stride.wrapping_mul(R::AHEAD),
-        shape.src_stride.wrapping_mul(R::AHEAD),
-    );
+    let ahead = (shape.dst_stride.wrapping_mul(R::AHEAD), shape.src_stride.wrapping_mul(R::AHEAD));
     let mut left = shape.rows;
     while left > R::AHEAD + R::GROUP {
-        ask(
-            dst.wrapping_add(ahead.0),
-            src.wrapping_add(ahead.1),
-            R::asked(shape.row),
-        );
+        ask(dst.wrapping_add(ahead.0), src.wrapping_add(ahead.1), R::asked(shape.row));
         for _ in 0..R::GROUP {
             // SAFETY: PLANE-MAPPED, more than `GROUP` rows are left.
             unsafe { step::<V, R>(&mut dst, &mut src, shape) };
@@ -169,11 +162,7 @@ impl<const BYTES: usize> Row for Fixed<BYTES> {
 /// # Safety
 /// As [`Row::move_row`].
 #[inline(always)]
-unsafe fn pieces<V: Lane, const BYTES: usize>(
-    dst: *mut u8,
-    src: *const u8,
-    mut at: usize,
-) -> usize {
+unsafe fn pieces<V: Lane, const BYTES: usize>(dst: *mut u8, src: *const u8, mut at: usize) -> usize {
     while at + V::SIZE <= BYTES {
         // SAFETY: BOTH-MAPPED, within `BYTES`.
         unsafe { V::load(src.add(at)).store(dst.add(at)) };

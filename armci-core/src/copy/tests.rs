@@ -10,9 +10,7 @@ const GUARD: usize = 64;
 
 /// Bytes that differ from their neighbours and between `salt`s.
 fn bytes(len: usize, salt: usize) -> Vec<u8> {
-    (0..len)
-        .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ salt) as u8)
-        .collect()
+    (0..len).map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ salt) as u8).collect()
 }
 
 /// A buffer in which any address modulo the page can be picked.
@@ -24,8 +22,7 @@ struct Arena {
 impl Arena {
     fn new(len: usize, offset: usize, salt: usize) -> Self {
         let bytes = bytes(len + offset + 2 * GUARD + 4096, salt);
-        let start =
-            GUARD + (4096 - (bytes.as_ptr() as usize + GUARD) % 4096) % 4096 + offset % 4096;
+        let start = GUARD + (4096 - (bytes.as_ptr() as usize + GUARD) % 4096) % 4096 + offset % 4096;
         Arena { bytes, start }
     }
 
@@ -47,10 +44,7 @@ fn ways() -> Vec<(String, Way)> {
             if level > isa().level {
                 continue;
             }
-            let isa = Isa {
-                level,
-                fast_strings,
-            };
+            let isa = Isa { level, fast_strings };
             ways.push((
                 format!("{isa:?}, part {part}"),
                 // SAFETY: called with mapped ranges, at a level this processor has.
@@ -70,23 +64,14 @@ fn ways() -> Vec<(String, Way)> {
     ways
 }
 
-fn check(
-    name: &str,
-    go: &dyn Fn(*mut u8, *const u8, usize),
-    len: usize,
-    dst_at: usize,
-    src_at: usize,
-) {
+fn check(name: &str, go: &dyn Fn(*mut u8, *const u8, usize), len: usize, dst_at: usize, src_at: usize) {
     let mut src = Arena::new(len, src_at, 1);
     let mut dst = Arena::new(len, dst_at, 2);
     let mut expected = dst.bytes.clone();
     expected[dst.start..dst.start + len].copy_from_slice(&src.bytes[src.start..src.start + len]);
     let before = src.bytes.clone();
     go(dst.at(), src.at(), len);
-    assert!(
-        dst.bytes == expected,
-        "{name}: {len} bytes to {dst_at} from {src_at}"
-    );
+    assert!(dst.bytes == expected, "{name}: {len} bytes to {dst_at} from {src_at}");
     assert!(src.bytes == before, "{name}: source changed");
 }
 
@@ -110,27 +95,8 @@ fn every_short_length_at_every_alignment_copies_exactly() {
 #[test]
 fn every_way_copies_exactly_around_its_thresholds() {
     for (name, go) in &ways() {
-        for len in (17..700).chain([
-            1023,
-            1024,
-            1025,
-            4095,
-            4096,
-            4097,
-            (24 << 10) - 1,
-            24 << 10,
-            (24 << 10) + 1,
-        ]) {
-            for (dst_at, src_at) in [
-                (0, 0),
-                (8, 0),
-                (0, 8),
-                (1, 0),
-                (63, 64),
-                (3, 4095),
-                (511, 0),
-                (64, 60),
-            ] {
+        for len in (17..700).chain([1023, 1024, 1025, 4095, 4096, 4097, (24 << 10) - 1, 24 << 10, (24 << 10) + 1]) {
+            for (dst_at, src_at) in [(0, 0), (8, 0), (0, 8), (1, 0), (63, 64), (3, 4095), (511, 0), (64, 60)] {
                 check(name, go, len, dst_at, src_at);
             }
         }
@@ -209,14 +175,8 @@ fn shapes() -> impl Strategy<Value = (Vec<usize>, Vec<usize>, Vec<usize>)> {
         Just(256),
         0usize..700
     ];
-    (
-        row,
-        prop::collection::vec(
-            (1usize..5, 0usize..3, 0usize..40, 0usize..3, 0usize..40),
-            0..5,
-        ),
-    )
-        .prop_map(|(row, levels)| {
+    (row, prop::collection::vec((1usize..5, 0usize..3, 0usize..40, 0usize..3, 0usize..40), 0..5)).prop_map(
+        |(row, levels)| {
             let (mut counts, mut dst, mut src) = (vec![row], vec![], vec![]);
             let (mut dst_extent, mut src_extent) = (row, row);
             for (count, dst_gap, dst_size, src_gap, src_size) in levels {
@@ -227,7 +187,8 @@ fn shapes() -> impl Strategy<Value = (Vec<usize>, Vec<usize>, Vec<usize>)> {
                 counts.push(count);
             }
             (counts, dst, src)
-        })
+        },
+    )
 }
 
 /// Byte offsets of all rows, by counting in mixed radix.

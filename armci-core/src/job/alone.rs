@@ -11,10 +11,7 @@ pub(super) struct Alone {
 
 impl Alone {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self {
-            identity: Identity::on_one_node(0, 1),
-            secret: random_secret()?,
-        })
+        Ok(Self { identity: Identity::on_one_node(0, 1), secret: random_secret()? })
     }
 }
 

@@ -50,14 +50,7 @@ pub struct Identity {
 impl Identity {
     /// A rank of a job that lives on one node.
     fn on_one_node(rank: usize, size: usize) -> Self {
-        Self {
-            rank,
-            size,
-            local_rank: rank,
-            local_size: size,
-            nodes: 1,
-            node: 0,
-        }
+        Self { rank, size, local_rank: rank, local_size: size, nodes: 1, node: 0 }
     }
 }
 
@@ -139,9 +132,6 @@ fn random_secret() -> Result<u64> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))
-        .map_err(|source| Error::System {
-            call: "read of /dev/urandom",
-            source,
-        })?;
+        .map_err(|source| Error::System { call: "read of /dev/urandom", source })?;
     Ok(u64::from_le_bytes(bytes))
 }

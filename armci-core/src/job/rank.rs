@@ -48,12 +48,7 @@ pub(super) fn inherited(descriptor: RawFd) -> io::Result<BorrowedFd<'static>> {
 impl Launched {
     /// Ties this process to its launcher and says hello.
     pub(super) fn join(ticket: Ticket) -> Result<Self> {
-        let system = |call: &'static str| {
-            move |error: io::Error| Error::System {
-                call,
-                source: error,
-            }
-        };
+        let system = |call: &'static str| move |error: io::Error| Error::System { call, source: error };
         let socket = inherited(ticket.descriptor).map_err(system("fcntl on the control socket"))?;
         rustix::io::fcntl_setfd(socket, FdFlags::CLOEXEC)
             .map_err(|e| system("fcntl on the control socket")(e.into()))?;
@@ -71,8 +66,7 @@ impl Launched {
         let answer = joined.exchange(Kind::Hello, &ticket.secret.to_le_bytes())?;
         if answer != ticket.secret.to_le_bytes() {
             return Err(Error::Job(
-                "the process behind ARMCI_JOB does not know the job's secret; unset ARMCI_JOB"
-                    .into(),
+                "the process behind ARMCI_JOB does not know the job's secret; unset ARMCI_JOB".into(),
             ));
         }
         Ok(joined)
@@ -84,9 +78,7 @@ impl Launched {
         let answer = self.receive()?;
         match answer.kind {
             answered if answered == kind => Ok(answer.payload),
-            Kind::Refused => Err(Error::Job(
-                String::from_utf8_lossy(&answer.payload).into_owned(),
-            )),
+            Kind::Refused => Err(Error::Job(String::from_utf8_lossy(&answer.payload).into_owned())),
             other => Err(Error::Job(format!(
                 "the launcher answered {kind:?} with {other:?}: two processes share one rank's socket, or versions differ"
             ))),
@@ -108,10 +100,8 @@ impl Launched {
             if let Some(frame) = self.frames.next()? {
                 return Ok(frame);
             }
-            let (received, _) = retry_on_intr(|| {
-                rustix::net::recv(self.socket, &mut buffer[..], RecvFlags::empty())
-            })
-            .map_err(|_| launcher_gone())?;
+            let (received, _) = retry_on_intr(|| rustix::net::recv(self.socket, &mut buffer[..], RecvFlags::empty()))
+                .map_err(|_| launcher_gone())?;
             if received == 0 {
                 return Err(launcher_gone());
             }

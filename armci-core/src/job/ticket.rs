@@ -90,32 +90,24 @@ impl Ticket {
                 shares: field("shares")? == "1",
             },
         };
-        (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0)
-            .then_some(ticket)
+        (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0).then_some(ticket)
     }
 
     /// Whether the descriptor is open and still the socket that was meant.
     fn is_live(&self) -> bool {
-        super::rank::inherited(self.descriptor)
-            .is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
+        super::rank::inherited(self.descriptor).is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
     }
 }
 
 /// A number, or `-` for none; the outer option is whether the text was either.
 fn optional(text: &str) -> Option<Option<usize>> {
-    if text == "-" {
-        Some(None)
-    } else {
-        text.parse().ok().map(Some)
-    }
+    if text == "-" { Some(None) } else { text.parse().ok().map(Some) }
 }
 
 /// The inode number of an open descriptor that is a socket.
 pub(super) fn inode_of_socket<Fd: std::os::fd::AsFd>(socket: Fd) -> Option<u64> {
     let stat = rustix::fs::fstat(socket).ok()?;
-    rustix::fs::FileType::from_raw_mode(stat.st_mode)
-        .is_socket()
-        .then_some(stat.st_ino)
+    rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket().then_some(stat.st_ino)
 }
 
 #[cfg(test)]
@@ -123,19 +115,8 @@ mod tests {
     use super::*;
 
     fn ticket() -> Ticket {
-        let seat = Seat {
-            rank_cpu: Some(3),
-            progress_cpu: None,
-            shares: true,
-        };
-        Ticket {
-            descriptor: 5,
-            inode: 77,
-            rank: 2,
-            size: 4,
-            secret: 0xfeed,
-            seat,
-        }
+        let seat = Seat { rank_cpu: Some(3), progress_cpu: None, shares: true };
+        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, secret: 0xfeed, seat }
     }
 
     #[test]
@@ -161,19 +142,7 @@ mod tests {
 
     #[test]
     fn a_closed_or_different_descriptor_is_stale() {
-        assert!(
-            !Ticket {
-                descriptor: 1000,
-                ..ticket()
-            }
-            .is_live()
-        );
-        assert!(
-            !Ticket {
-                descriptor: 0,
-                ..ticket()
-            }
-            .is_live()
-        );
+        assert!(!Ticket { descriptor: 1000, ..ticket() }.is_live());
+        assert!(!Ticket { descriptor: 0, ..ticket() }.is_live());
     }
 }

@@ -33,9 +33,7 @@ pub(super) enum Kind {
 
 impl Kind {
     fn from_number(number: u32) -> Option<Self> {
-        [Self::Hello, Self::Gather, Self::Goodbye, Self::Refused]
-            .into_iter()
-            .find(|&kind| kind as u32 == number)
+        [Self::Hello, Self::Gather, Self::Goodbye, Self::Refused].into_iter().find(|&kind| kind as u32 == number)
     }
 }
 
@@ -75,10 +73,7 @@ impl Frames {
         if self.bytes.len() < HEADER {
             return Ok(None);
         }
-        let (kind, length) = (
-            number_at(&self.bytes, 0),
-            number_at(&self.bytes, 4) as usize,
-        );
+        let (kind, length) = (number_at(&self.bytes, 0), number_at(&self.bytes, 4) as usize);
         let unreadable = || {
             Error::Job(format!(
                 "the control socket carried a frame of kind {kind} and {length} bytes, which is none of ours"
@@ -114,25 +109,15 @@ pub(super) fn encode_table<'a>(shares: impl Iterator<Item = &'a [u8]>) -> Vec<u8
 
 /// The shares of `ranks` ranks, out of one payload.
 pub(super) fn decode_table(mut table: &[u8], ranks: usize) -> Result<Vec<Vec<u8>>> {
-    let broken = || {
-        Error::Job(format!(
-            "the launcher's answer to an exchange does not hold {ranks} shares"
-        ))
-    };
+    let broken = || Error::Job(format!("the launcher's answer to an exchange does not hold {ranks} shares"));
     let mut shares = Vec::with_capacity(ranks);
     for _ in 0..ranks {
         let (length, rest) = table.split_at_checked(4).ok_or_else(broken)?;
-        let (share, rest) = rest
-            .split_at_checked(number_at(length, 0) as usize)
-            .ok_or_else(broken)?;
+        let (share, rest) = rest.split_at_checked(number_at(length, 0) as usize).ok_or_else(broken)?;
         shares.push(share.to_vec());
         table = rest;
     }
-    if table.is_empty() {
-        Ok(shares)
-    } else {
-        Err(broken())
-    }
+    if table.is_empty() { Ok(shares) } else { Err(broken()) }
 }
 
 #[cfg(test)]
@@ -155,14 +140,8 @@ mod tests {
             assert_eq!(
                 seen,
                 [
-                    Frame {
-                        kind: Kind::Hello,
-                        payload: b"12345678".to_vec()
-                    },
-                    Frame {
-                        kind: Kind::Goodbye,
-                        payload: vec![]
-                    }
+                    Frame { kind: Kind::Hello, payload: b"12345678".to_vec() },
+                    Frame { kind: Kind::Goodbye, payload: vec![] }
                 ]
             );
         }

@@ -124,10 +124,11 @@ impl Heap {
         self.resident_bytes += added;
         let (mut start, mut end) = pages(block);
         if let Some((&before, &stop)) = self.resident.range(..=start).next_back()
-            && stop >= start {
-                start = before;
-                end = end.max(stop);
-            }
+            && stop >= start
+        {
+            start = before;
+            end = end.max(stop);
+        }
         let swallowed: Vec<u64> = self.resident.range(start..=end).map(|(&start, _)| start).collect();
         for start in swallowed {
             end = end.max(self.resident.remove(&start).unwrap_or(end));
@@ -199,11 +200,12 @@ impl Heap {
 
     fn merge_free(&mut self, mut start: u64, mut len: u64) {
         if let Some((&before, &before_len)) = self.by_start.range(..start).next_back()
-            && before + before_len == start {
-                self.remove_free(before, before_len);
-                start = before;
-                len += before_len;
-            }
+            && before + before_len == start
+        {
+            self.remove_free(before, before_len);
+            start = before;
+            len += before_len;
+        }
         if let Some(&after_len) = self.by_start.get(&(start + len)) {
             self.remove_free(start + len, after_len);
             len += after_len;

@@ -109,10 +109,8 @@ fn rooms_up(root: &Path, relative: &str, limit: &str, usage: &str, cache: &str) 
         // A group without a limit holds the word "max", or has no such file.
         if let (Ok(limit), Ok(usage)) = (read(limit), read(usage)) {
             let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-            let reclaimable = stat
-                .lines()
-                .find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok())
-                .unwrap_or(0);
+            let reclaimable =
+                stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok()).unwrap_or(0);
             rooms.push(limit.saturating_sub(usage.saturating_sub(reclaimable)));
         }
         if group == *root || !group.pop() {

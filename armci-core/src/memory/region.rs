@@ -80,10 +80,8 @@ impl RegionTable {
     pub(crate) fn part(&self, id: RegionId) -> Option<Part> {
         let entry = self.0.get(id.index as usize)?;
         // Acquire pairs with `publish`: offset and length belong to this generation or a later one.
-        (entry.generation.load(Ordering::Acquire) == u64::from(id.generation)).then(|| Part {
-            offset: entry.offset.load(Ordering::Relaxed),
-            len: entry.len.load(Ordering::Relaxed),
-        })
+        (entry.generation.load(Ordering::Acquire) == u64::from(id.generation))
+            .then(|| Part { offset: entry.offset.load(Ordering::Relaxed), len: entry.len.load(Ordering::Relaxed) })
     }
 
     /// Makes a part known to every rank of the node. Only the table's owner calls this.

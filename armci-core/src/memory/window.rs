@@ -86,7 +86,10 @@ impl Window {
         peers.sort_by_key(|peer| peer.local_rank);
         if peers.len() != who.local_size {
             let found = peers.len();
-            return Err(Error::Job(format!("{found} ranks report to be on this node, {} were expected", who.local_size)));
+            return Err(Error::Job(format!(
+                "{found} ranks report to be on this node, {} were expected",
+                who.local_size
+            )));
         }
 
         let shift = peers.iter().map(|peer| peer.shift as u32).min().unwrap_or(shift);
@@ -142,8 +145,7 @@ impl Window {
             let to = range.end.min(from + POPULATE_PIECE);
             let address = self.address(slot, from).cast::<c_void>();
             // SAFETY: WINDOW-MAPPED: the range lies in a slot; populating changes no content.
-            let populated =
-                unsafe { rustix::mm::madvise(address, (to - from) as usize, Advice::LinuxPopulateWrite) };
+            let populated = unsafe { rustix::mm::madvise(address, (to - from) as usize, Advice::LinuxPopulateWrite) };
             match populated {
                 Ok(()) => {}
                 Err(rustix::io::Errno::INVAL) => self.touch(slot, from..to),
@@ -246,7 +248,9 @@ fn gather(bootstrap: &mut dyn Bootstrap, offer: &Offer) -> Result<Vec<Offer>> {
         .enumerate()
         .map(|(rank, bytes)| {
             bytemuck::try_pod_read_unaligned(bytes).map_err(|_| {
-                Error::Job(format!("rank {rank} speaks another version of this library: start all ranks from one build"))
+                Error::Job(format!(
+                    "rank {rank} speaks another version of this library: start all ranks from one build"
+                ))
             })
         })
         .collect()

@@ -97,9 +97,10 @@ fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut
             let piece = (row - done).min(STAGING_BYTES);
             let (remote, local) = (remote as u64 + done as u64, local.wrapping_add(done));
             if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece))
-                && let Some(full) = pending.replace(Batch::new(remote, local, piece)) {
-                    send(full);
-                }
+                && let Some(full) = pending.replace(Batch::new(remote, local, piece))
+            {
+                send(full);
+            }
             done += piece;
         }
     };
@@ -115,7 +116,14 @@ fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut
 ///
 /// # Safety
 /// LOCAL-PATCH for the batch.
-unsafe fn send_packed(world: &World, target: GlobalPtr<u8>, handler: u16, arguments: &[u8], batch: &Batch, access: Access) {
+unsafe fn send_packed(
+    world: &World,
+    target: GlobalPtr<u8>,
+    handler: u16,
+    arguments: &[u8],
+    batch: &Batch,
+    access: Access,
+) {
     let origin = world.origin();
     let slot = origin.claim();
     let staging = origin.staging(slot);
@@ -125,8 +133,7 @@ unsafe fn send_packed(world: &World, target: GlobalPtr<u8>, handler: u16, argume
     let inline = arguments.len() + bytes <= INLINE_MAX;
     // SAFETY: REQUEST-SLOT: the bytes were written above.
     let data = if inline { unsafe { std::slice::from_raw_parts(staging, bytes) } } else { &[] };
-    let message =
-        Outgoing { handler, slot, inline: [arguments, data], staged_len: if inline { 0 } else { bytes } };
+    let message = Outgoing { handler, slot, inline: [arguments, data], staged_len: if inline { 0 } else { bytes } };
     origin.post(&message, outstanding(target.rank(), target.region, access), true);
 }
 
@@ -193,8 +200,7 @@ pub(super) unsafe fn get(world: &World, source: GlobalPtr<u8>, target: *mut u8, 
         }
         let slot = origin.claim();
         let rows = batch.rows_at(source);
-        let message =
-            Outgoing { handler: builtin::GET, slot, inline: [bytemuck::bytes_of(&rows), &[]], staged_len: 0 };
+        let message = Outgoing { handler: builtin::GET, slot, inline: [bytemuck::bytes_of(&rows), &[]], staged_len: 0 };
         origin.post(&message, outstanding(source.rank(), source.region, Access::Read), false);
         under_way.push_back((slot, batch));
     });

@@ -89,7 +89,10 @@ fn span(counts: &[usize], strides: &[usize], row: usize) -> Option<usize> {
     if counts.contains(&0) {
         return Some(0);
     }
-    counts[1..].iter().zip(strides).try_fold(row, |span, (count, stride)| span.checked_add((count - 1).checked_mul(*stride)?))
+    counts[1..]
+        .iter()
+        .zip(strides)
+        .try_fold(row, |span, (count, stride)| span.checked_add((count - 1).checked_mul(*stride)?))
 }
 
 impl Checked {

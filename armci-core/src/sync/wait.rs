@@ -2,8 +2,12 @@
 //!
 //! Every wait for another rank goes through [`wait_until`]. While it spins it
 //! also helps: whatever can be advanced meanwhile (the service context) is
-//! advanced by whoever is awake. It never yields to the scheduler: next to a
-//! computing thread, that costs a time slice.
+//! advanced by whoever is awake.
+//!
+//! It never yields to the scheduler. Next to a computing thread that costs a
+//! time slice, 4 ms; and even among ranks that all wait for each other, on
+//! fewer cores, it was measured slower than sleeping by a factor of ten
+//! (Linux 6.18, 8 ranks on 2 cores: barrier 0.6-1.8 ms against 0.06).
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +27,8 @@ pub(crate) trait Help {
     fn has_work(&self) -> bool;
     /// The thread stops spinning: it goes to sleep, or its wait is over.
     fn leave(&self);
+    /// Runs `sleep`, in which the thread sleeps.
+    fn asleep(&self, sleep: impl FnOnce());
 }
 
 /// Waits until `ready`, helping meanwhile; sleeps on `bell` after spinning for `spin` in vain.
@@ -52,7 +58,7 @@ fn wait_long(bell: &Bell, spin: Duration, help: &impl Help, ready: &mut impl FnM
         let now = Instant::now();
         if now >= *deadline.get_or_insert(now + spin) {
             help.leave();
-            bell.sleep_unless(|| ready() || help.has_work());
+            help.asleep(|| bell.sleep_unless(|| ready() || help.has_work()));
             help.enter();
             deadline = None;
         }

@@ -27,14 +27,7 @@ pub enum ElementKind {
 
 impl ElementKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [ElementKind; 6] = [
-        Self::I32,
-        Self::I64,
-        Self::F32,
-        Self::F64,
-        Self::C32,
-        Self::C64,
-    ];
+    pub const ALL: [ElementKind; 6] = [Self::I32, Self::I64, Self::F32, Self::F64, Self::C32, Self::C64];
 
     /// Bytes of one element.
     #[inline]
@@ -58,11 +51,7 @@ impl ElementKind {
     /// The kind whose number came in a message, or nothing if there is none such.
     #[inline]
     pub const fn from_number(number: u8) -> Option<Self> {
-        if (number as usize) < Self::ALL.len() {
-            Some(Self::ALL[number as usize])
-        } else {
-            None
-        }
+        if (number as usize) < Self::ALL.len() { Some(Self::ALL[number as usize]) } else { None }
     }
 }
 

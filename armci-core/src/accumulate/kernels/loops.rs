@@ -24,11 +24,7 @@ pub(super) unsafe fn one<T: Arithmetic>(dst: *mut T, src: *const T, alpha: T) {
     // SAFETY: BOTH-MAPPED; `dst` is aligned.
     unsafe {
         let x = src.read_unaligned();
-        let x = if alpha == T::ONE {
-            x
-        } else {
-            T::times(alpha, x)
-        };
+        let x = if alpha == T::ONE { x } else { T::times(alpha, x) };
         dst.write(T::plus(dst.read(), x));
     }
 }
@@ -95,12 +91,7 @@ unsafe fn scaled_or_not<T: Arithmetic>(dst: *mut T, src: *const T, n: usize, alp
 /// # Safety
 /// As [`many`].
 #[inline(always)]
-unsafe fn aligned<T: Arithmetic>(
-    dst: *mut T,
-    src: *const T,
-    n: usize,
-    scale: impl Fn(T) -> T + Copy,
-) {
+unsafe fn aligned<T: Arithmetic>(dst: *mut T, src: *const T, n: usize, scale: impl Fn(T) -> T + Copy) {
     let mut head = 0;
     if n * size_of::<T>() >= ALIGN_FROM {
         head = ((dst as usize).wrapping_neg() % 64) / size_of::<T>();

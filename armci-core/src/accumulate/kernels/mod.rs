@@ -61,13 +61,7 @@ accumulate!(i32 => I32, i64 => I64, f32 => F32, f64 => F64, Complex32 => C32, Co
 /// # Safety
 /// As [`Accumulate::accumulate`], for the elements of `kind`.
 #[inline]
-pub unsafe fn accumulate_bytes(
-    kind: ElementKind,
-    dst: *mut u8,
-    src: *const u8,
-    bytes: usize,
-    alpha: &[u8; 16],
-) {
+pub unsafe fn accumulate_bytes(kind: ElementKind, dst: *mut u8, src: *const u8, bytes: usize, alpha: &[u8; 16]) {
     // SAFETY: passed on.
     unsafe {
         match kind {

@@ -17,8 +17,7 @@ impl Numbers {
     fn new<T: Accumulate>(values: &[T], offset: usize) -> Self {
         let size = size_of::<T>();
         let mut bytes = vec![0xa5; (values.len() + 2 * GUARD) * size + offset + 64];
-        let start =
-            GUARD * size + (64 - (bytes.as_ptr() as usize + GUARD * size) % 64) % 64 + offset;
+        let start = GUARD * size + (64 - (bytes.as_ptr() as usize + GUARD * size) % 64) % 64 + offset;
         bytes[start..start + size_of_val(values)].copy_from_slice(bytemuck::cast_slice(values));
         Numbers { bytes, start }
     }
@@ -30,19 +29,7 @@ impl Numbers {
 
 /// The definition.
 fn spelled_out<T: Accumulate>(y: &[T], x: &[T], alpha: T) -> Vec<T> {
-    y.iter()
-        .zip(x)
-        .map(|(&y, &x)| {
-            T::plus(
-                y,
-                if alpha == T::ONE {
-                    x
-                } else {
-                    T::times(alpha, x)
-                },
-            )
-        })
-        .collect()
+    y.iter().zip(x).map(|(&y, &x)| T::plus(y, if alpha == T::ONE { x } else { T::times(alpha, x) })).collect()
 }
 
 fn check<T: Accumulate + Debug>(y: &[T], x: &[T], alpha: T, dst_at: usize, src_at: usize) {
@@ -59,13 +46,7 @@ fn check<T: Accumulate + Debug>(y: &[T], x: &[T], alpha: T, dst_at: usize, src_a
     ways.push(|dst, src, n, alpha| {
         // SAFETY: called like the others.
         unsafe {
-            accumulate_bytes(
-                T::KIND,
-                dst.cast(),
-                src.cast(),
-                n * size_of::<T>(),
-                &alpha_bytes(alpha),
-            );
+            accumulate_bytes(T::KIND, dst.cast(), src.cast(), n * size_of::<T>(), &alpha_bytes(alpha));
         }
     });
     let result = spelled_out(y, x, alpha);
@@ -73,52 +54,26 @@ fn check<T: Accumulate + Debug>(y: &[T], x: &[T], alpha: T, dst_at: usize, src_a
         let mut src = Numbers::new(x, src_at);
         let mut dst = Numbers::new(y, dst_at * align_of::<T>());
         let mut expected = dst.bytes.clone();
-        expected[dst.start..dst.start + size_of_val(y)]
-            .copy_from_slice(bytemuck::cast_slice(&result));
+        expected[dst.start..dst.start + size_of_val(y)].copy_from_slice(bytemuck::cast_slice(&result));
         // SAFETY: both hold as many elements, at a level this processor has.
         unsafe { go(dst.at(), src.at(), y.len(), alpha) };
-        assert!(
-            dst.bytes == expected,
-            "{:?}, way {number}, {} elements, alpha {alpha:?}",
-            T::KIND,
-            y.len()
-        );
+        assert!(dst.bytes == expected, "{:?}, way {number}, {} elements, alpha {alpha:?}", T::KIND, y.len());
     }
 }
 
 /// Pairs of equally many values.
-fn pairs<T: Debug + Clone>(
-    value: impl Strategy<Value = T> + Clone,
-) -> impl Strategy<Value = (Vec<T>, Vec<T>)> {
-    (0usize..200).prop_flat_map(move |n| {
-        (
-            prop::collection::vec(value.clone(), n),
-            prop::collection::vec(value.clone(), n),
-        )
-    })
+fn pairs<T: Debug + Clone>(value: impl Strategy<Value = T> + Clone) -> impl Strategy<Value = (Vec<T>, Vec<T>)> {
+    (0usize..200)
+        .prop_flat_map(move |n| (prop::collection::vec(value.clone(), n), prop::collection::vec(value.clone(), n)))
 }
 
 /// Magnitudes whose products and sums overflow, underflow and cancel, but make no NaN.
 fn real() -> impl Strategy<Value = f64> + Clone {
-    prop_oneof![
-        -1e3..1e3f64,
-        -1e-300..1e-300f64,
-        Just(0.0),
-        Just(-0.0),
-        Just(1e150),
-        Just(1.0)
-    ]
+    prop_oneof![-1e3..1e3f64, -1e-300..1e-300f64, Just(0.0), Just(-0.0), Just(1e150), Just(1.0)]
 }
 
 fn single() -> impl Strategy<Value = f32> + Clone {
-    prop_oneof![
-        -1e3..1e3f32,
-        -1e-38..1e-38f32,
-        Just(0.0),
-        Just(-0.0),
-        Just(1e15),
-        Just(1.0)
-    ]
+    prop_oneof![-1e3..1e3f32, -1e-38..1e-38f32, Just(0.0), Just(-0.0), Just(1e15), Just(1.0)]
 }
 
 macro_rules! to_the_bit {
@@ -182,13 +137,7 @@ fn bytes_short_of_an_element_are_left_out() {
     let x = [10.0f64, 20.0];
     // SAFETY: fewer bytes than both arrays hold.
     unsafe {
-        accumulate_bytes(
-            ElementKind::F64,
-            y.as_mut_ptr().cast(),
-            x.as_ptr().cast(),
-            15,
-            &alpha_bytes(2.0f64),
-        );
+        accumulate_bytes(ElementKind::F64, y.as_mut_ptr().cast(), x.as_ptr().cast(), 15, &alpha_bytes(2.0f64));
     };
     assert_eq!(y, [21.0, 2.0]);
 }

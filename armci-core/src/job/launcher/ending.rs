@@ -68,10 +68,7 @@ pub(super) fn signal_name(signal: i32) -> &'static str {
         (libc::SIGPWR, "SIGPWR"),
         (libc::SIGSYS, "SIGSYS"),
     ];
-    NAMES
-        .iter()
-        .find(|(number, _)| *number == signal)
-        .map_or("no common name", |(_, name)| name)
+    NAMES.iter().find(|(number, _)| *number == signal).map_or("no common name", |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -82,9 +79,6 @@ mod tests {
     fn codes_are_the_shells() {
         assert_eq!(Ending::Code(7).code(), 7);
         assert_eq!(Ending::Signal(libc::SIGKILL).code(), 137);
-        assert_eq!(
-            Ending::Signal(libc::SIGKILL).describe(),
-            "was killed by signal 9 (SIGKILL)"
-        );
+        assert_eq!(Ending::Signal(libc::SIGKILL).describe(), "was killed by signal 9 (SIGKILL)");
     }
 }

@@ -45,10 +45,7 @@ struct Line {
 
 impl Exchange {
     pub(super) fn new(secret: u64) -> Self {
-        Self {
-            secret,
-            lines: Vec::new(),
-        }
+        Self { secret, lines: Vec::new() }
     }
 
     /// Adds the next rank.
@@ -68,27 +65,19 @@ impl Exchange {
 
     /// Whether any rank takes part.
     pub(super) fn anyone_joined(&self) -> bool {
-        self.lines
-            .iter()
-            .any(|line| line.standing != Standing::Outside)
+        self.lines.iter().any(|line| line.standing != Standing::Outside)
     }
 
     /// The socket of a rank, and whether there is something to be sent on it.
     pub(super) fn socket(&self, rank: usize) -> Option<(BorrowedFd<'_>, bool)> {
         let line = &self.lines[rank];
-        line.socket
-            .as_ref()
-            .map(|socket| (socket.as_fd(), !line.outbox.is_empty()))
+        line.socket.as_ref().map(|socket| (socket.as_fd(), !line.outbox.is_empty()))
     }
 
     /// Takes what a rank has sent, and sends it what is due.
     pub(super) fn pump(&mut self, rank: usize) -> Result<(), Violation> {
         self.lines[rank].receive();
-        while let Some(frame) = self.lines[rank]
-            .frames
-            .next()
-            .map_err(|error| (rank, error.to_string()))?
-        {
+        while let Some(frame) = self.lines[rank].frames.next().map_err(|error| (rank, error.to_string()))? {
             self.accept(rank, frame)?;
         }
         self.lines[rank].flush();
@@ -104,12 +93,12 @@ impl Exchange {
                 Ok(())
             }
             (Kind::Hello, Standing::Outside) => Err((rank, "did not know the job's secret".into())),
-            (Kind::Hello, Standing::Joined) => Err((
-                rank,
-                "joined twice; a rank is one process, and initializes once".into(),
-            )),
+            (Kind::Hello, Standing::Joined) => {
+                Err((rank, "joined twice; a rank is one process, and initializes once".into()))
+            }
             (Kind::Hello, Standing::Left) => {
-                let refusal = "this rank has already finished its part in the job; a job runs one program per rank, once";
+                let refusal =
+                    "this rank has already finished its part in the job; a job runs one program per rank, once";
                 line.answer(Frame::encode(Kind::Refused, refusal.as_bytes()).into());
                 Ok(())
             }
@@ -117,22 +106,16 @@ impl Exchange {
                 line.asked = Some(frame);
                 self.answer_all()
             }
-            (kind, standing) => Err((
-                rank,
-                format!(
-                    "sent {kind:?} while {standing:?}, against the rules of the control socket"
-                ),
-            )),
+            (kind, standing) => {
+                Err((rank, format!("sent {kind:?} while {standing:?}, against the rules of the control socket")))
+            }
         }
     }
 
     /// Answers a collective request if everybody has made it.
     fn answer_all(&mut self) -> Result<(), Violation> {
-        let Some(kinds) = self
-            .lines
-            .iter()
-            .map(|line| line.asked.as_ref().map(|frame| frame.kind))
-            .collect::<Option<Vec<_>>>()
+        let Some(kinds) =
+            self.lines.iter().map(|line| line.asked.as_ref().map(|frame| frame.kind)).collect::<Option<Vec<_>>>()
         else {
             return Ok(());
         };
@@ -146,11 +129,7 @@ impl Exchange {
                 ),
             ));
         }
-        let shares = self
-            .lines
-            .iter()
-            .filter_map(|line| line.asked.as_ref())
-            .map(|frame| frame.payload.as_slice());
+        let shares = self.lines.iter().filter_map(|line| line.asked.as_ref()).map(|frame| frame.payload.as_slice());
         let table = wire::encode_table(shares);
         if table.len() > wire::LARGEST {
             return Err((
@@ -196,11 +175,7 @@ impl Line {
     /// Sends until nothing is left or nothing more fits.
     fn flush(&mut self) {
         while let (Some(socket), Some((bytes, sent))) = (&self.socket, self.outbox.front_mut()) {
-            match rustix::net::send(
-                socket,
-                &bytes[*sent..],
-                SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
-            ) {
+            match rustix::net::send(socket, &bytes[*sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(length) => {
                     *sent += length;
                     if *sent == bytes.len() {

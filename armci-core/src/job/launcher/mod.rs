@@ -77,9 +77,7 @@ impl Job {
     /// If `ranks` is 0.
     pub fn new(ranks: usize, program: impl Into<OsString>) -> Result<Self> {
         if ranks == 0 {
-            return Err(Error::Argument(
-                "a job needs at least one rank; 0 were asked for".into(),
-            ));
+            return Err(Error::Argument("a job needs at least one rank; 0 were asked for".into()));
         }
         Ok(Self {
             ranks,
@@ -101,10 +99,8 @@ impl Job {
     /// # Errors
     /// If `ranks` is 0, or the program's file cannot be found any more.
     pub fn this_program(ranks: usize) -> Result<Self> {
-        let program: PathBuf = std::env::current_exe().map_err(|source| Error::System {
-            call: "readlink of /proc/self/exe",
-            source,
-        })?;
+        let program: PathBuf =
+            std::env::current_exe().map_err(|source| Error::System { call: "readlink of /proc/self/exe", source })?;
         Ok(Self::new(ranks, program)?.args(std::env::args_os().skip(1)))
     }
 
@@ -196,18 +192,11 @@ impl Job {
     /// ranks are to be bound.
     fn seats(&self) -> Result<Vec<(Seat, Option<Core>)>> {
         match self.bind {
-            Bind::None => Ok(topology::quick_seats(self.ranks)
-                .into_iter()
-                .map(|seat| (seat, None))
-                .collect()),
+            Bind::None => Ok(topology::quick_seats(self.ranks).into_iter().map(|seat| (seat, None)).collect()),
             Bind::Core => {
                 let cores = Topology::load()?;
-                let seat = |rank| {
-                    (
-                        cores.seat(rank, self.ranks, Bind::Core),
-                        Some(cores.core_of(rank, self.ranks).clone()),
-                    )
-                };
+                let seat =
+                    |rank| (cores.seat(rank, self.ranks, Bind::Core), Some(cores.core_of(rank, self.ranks).clone()));
                 Ok((0..self.ranks).map(seat).collect())
             }
         }

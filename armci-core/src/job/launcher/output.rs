@@ -48,33 +48,18 @@ struct Source {
 
 impl Stream {
     pub(super) fn new(target: Target, tagged: bool) -> Self {
-        Self {
-            target,
-            tagged,
-            sources: Vec::new(),
-            lines: Vec::new(),
-            written: 0,
-            deaf: false,
-        }
+        Self { target, tagged, sources: Vec::new(), lines: Vec::new(), written: 0, deaf: false }
     }
 
     /// Adds the next rank's pipe.
     pub(super) fn add(&mut self, pipe: Option<OwnedFd>) {
-        self.sources.push(Source {
-            pipe,
-            partial: Vec::new(),
-        });
+        self.sources.push(Source { pipe, partial: Vec::new() });
     }
 
     /// The pipe to wait on for this rank's output, if there is one and room for more.
     pub(super) fn source(&self, rank: usize) -> Option<BorrowedFd<'_>> {
-        let room =
-            matches!(self.target, Target::Memory) || self.lines.len() - self.written < BACKLOG;
-        self.sources[rank]
-            .pipe
-            .as_ref()
-            .filter(|_| room)
-            .map(|pipe| pipe.as_fd())
+        let room = matches!(self.target, Target::Memory) || self.lines.len() - self.written < BACKLOG;
+        self.sources[rank].pipe.as_ref().filter(|_| room).map(|pipe| pipe.as_fd())
     }
 
     /// The descriptor to wait on for room, if lines wait to be written.
@@ -134,8 +119,7 @@ impl Stream {
             let line = std::mem::take(partial);
             if !self.deaf {
                 if self.tagged {
-                    self.lines
-                        .extend_from_slice(format!("[{rank}] ").as_bytes());
+                    self.lines.extend_from_slice(format!("[{rank}] ").as_bytes());
                 }
                 self.lines.extend_from_slice(&line);
             }
@@ -153,9 +137,7 @@ impl Stream {
                 // The reader is gone: let the ranks notice as they would without us.
                 self.deaf = true;
                 self.written = self.lines.len();
-                self.sources
-                    .iter_mut()
-                    .for_each(|source| source.pipe = None);
+                self.sources.iter_mut().for_each(|source| source.pipe = None);
             }
         }
         if self.written == self.lines.len() {
@@ -166,11 +148,7 @@ impl Stream {
 
     /// What was kept in memory.
     pub(super) fn into_kept(self) -> Vec<u8> {
-        if matches!(self.target, Target::Memory) {
-            self.lines
-        } else {
-            Vec::new()
-        }
+        if matches!(self.target, Target::Memory) { self.lines } else { Vec::new() }
     }
 }
 
@@ -188,10 +166,7 @@ mod tests {
         stream.take(0, b"llo\n\n");
         stream.close(1);
         stream.close(0);
-        assert_eq!(
-            String::from_utf8(stream.into_kept()).unwrap(),
-            "[1] one\n[0] hello\n[0] \n[1] tw\n"
-        );
+        assert_eq!(String::from_utf8(stream.into_kept()).unwrap(), "[1] one\n[0] hello\n[0] \n[1] tw\n");
     }
 
     #[test]

@@ -20,8 +20,7 @@ use std::ptr;
 use crate::error::{Error, Result};
 
 /// What a terminal, a batch system or a person sends to end a program.
-pub(super) const ASKING_TO_END: [i32; 4] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(super) const ASKING_TO_END: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Signals of this thread, queued.
 pub(super) struct Listener {
@@ -69,39 +68,21 @@ impl Listener {
     pub(super) fn new() -> Result<Self> {
         let signals = Mask::of(&ASKING_TO_END);
         // SAFETY: PLAIN-SIGNAL-CALLS; -1 asks for a new descriptor.
-        let queue = unsafe {
-            libc::signalfd(
-                -1,
-                &raw const signals.0,
-                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-            )
-        };
+        let queue = unsafe { libc::signalfd(-1, &raw const signals.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if queue < 0 {
-            return Err(Error::System {
-                call: "signalfd",
-                source: io::Error::last_os_error(),
-            });
+            return Err(Error::System { call: "signalfd", source: io::Error::last_os_error() });
         }
         // SAFETY: the kernel has just given us this descriptor.
         let queue = unsafe { OwnedFd::from_raw_fd(queue) };
-        let mask_before = signals
-            .apply(libc::SIG_BLOCK)
-            .map_err(|source| Error::System {
-                call: "pthread_sigmask",
-                source,
-            })?;
+        let mask_before =
+            signals.apply(libc::SIG_BLOCK).map_err(|source| Error::System { call: "pthread_sigmask", source })?;
         // Whoever ignores SIGCHLD has no dead children to ask; a parent that did so has handed it
         // down to us.
         let children_ignored = disposition_of_child() == libc::SIG_IGN;
         if children_ignored {
             set_disposition_of_child(libc::SIG_DFL);
         }
-        Ok(Self {
-            queue,
-            mask_before,
-            children_ignored,
-            own_thread: PhantomData,
-        })
+        Ok(Self { queue, mask_before, children_ignored, own_thread: PhantomData })
     }
 
     /// The mask that ranks should start with.

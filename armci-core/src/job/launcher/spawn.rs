@@ -46,24 +46,12 @@ pub(super) struct Started {
 }
 
 /// Starts rank `rank`, on `core` if it is to be bound.
-pub(super) fn spawn(
-    plan: &Plan,
-    rank: usize,
-    seat: Seat,
-    core: Option<&Core>,
-) -> io::Result<Started> {
+pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -> io::Result<Started> {
     let job = plan.job;
     let (control, ranks_end) = socket_pair()?;
-    let inode = ticket::inode_of_socket(&ranks_end)
-        .ok_or_else(|| io::Error::other("a new socket has no inode number"))?;
-    let ticket = Ticket {
-        descriptor: ranks_end.as_raw_fd(),
-        inode,
-        rank,
-        size: job.ranks,
-        secret: plan.secret,
-        seat,
-    };
+    let inode =
+        ticket::inode_of_socket(&ranks_end).ok_or_else(|| io::Error::other("a new socket has no inode number"))?;
+    let ticket = Ticket { descriptor: ranks_end.as_raw_fd(), inode, rank, size: job.ranks, secret: plan.secret, seat };
 
     let mut command = Command::new(&job.program);
     command
@@ -83,10 +71,7 @@ pub(super) fn spawn(
 
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    let pipes = (
-        child.stdout.take().map(OwnedFd::from),
-        child.stderr.take().map(OwnedFd::from),
-    );
+    let pipes = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
     let exit = rustix::process::pidfd_open(pid, PidfdFlags::empty()).and_then(|exit| {
         for pipe in [&pipes.0, &pipes.1].into_iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
@@ -94,14 +79,7 @@ pub(super) fn spawn(
         Ok(exit)
     });
     match exit {
-        Ok(exit) => Ok(Started {
-            child,
-            pid,
-            exit,
-            control: Some(control),
-            stdout: pipes.0,
-            stderr: pipes.1,
-        }),
+        Ok(exit) => Ok(Started { child, pid, exit, control: Some(control), stdout: pipes.0, stderr: pipes.1 }),
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -113,17 +91,8 @@ pub(super) fn spawn(
 /// Two connected sockets, both close-on-exec, numbered above the standard three.
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    let (ours, theirs) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    let theirs = if theirs.as_raw_fd() > 2 {
-        theirs
-    } else {
-        rustix::io::fcntl_dupfd_cloexec(theirs, 3)?
-    };
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let theirs = if theirs.as_raw_fd() > 2 { theirs } else { rustix::io::fcntl_dupfd_cloexec(theirs, 3)? };
     Ok((ours, theirs))
 }
 

@@ -114,50 +114,32 @@ impl<'a> Watch<'a> {
     }
 
     fn add(&mut self, mut process: Started) {
-        self.exchange.add(
-            process
-                .control
-                .take()
-                .expect("a new process has its socket"),
-        );
-        for (stream, pipe) in [
-            (&mut self.stdout, process.stdout.take()),
-            (&mut self.stderr, process.stderr.take()),
-        ] {
+        self.exchange.add(process.control.take().expect("a new process has its socket"));
+        for (stream, pipe) in [(&mut self.stdout, process.stdout.take()), (&mut self.stderr, process.stderr.take())] {
             if let Some(stream) = stream {
                 stream.add(pipe);
             }
         }
-        self.ranks.push(Rank {
-            process,
-            ending: None,
-        });
+        self.ranks.push(Rank { process, ending: None });
     }
 
     fn could_not_start(&mut self, rank: usize, error: &std::io::Error) {
         let program = self.job.program.display();
         let (code, hint) = match error.raw_os_error() {
             Some(libc::ENOENT) => (127, "; give its path, or put its directory into PATH"),
-            Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
-                (126, "; it must be an executable file (chmod +x)")
+            Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => (126, "; it must be an executable file (chmod +x)"),
+            Some(libc::EAGAIN | libc::ENOMEM) => {
+                (1, "; ask for fewer ranks, or raise the limit on processes (ulimit -u)")
             }
-            Some(libc::EAGAIN | libc::ENOMEM) => (
-                1,
-                "; ask for fewer ranks, or raise the limit on processes (ulimit -u)",
-            ),
-            Some(libc::EMFILE | libc::ENFILE) => (
-                1,
-                "; ask for fewer ranks, or raise the limit on open files (ulimit -n)",
-            ),
+            Some(libc::EMFILE | libc::ENFILE) => {
+                (1, "; ask for fewer ranks, or raise the limit on open files (ulimit -n)")
+            }
             _ => (1, ""),
         };
         let reason = format!("could not be started: {program}: {error}{hint}");
         self.end(
             code,
-            Some(Failure {
-                rank,
-                reason: reason.clone(),
-            }),
+            Some(Failure { rank, reason: reason.clone() }),
             &format!("rank {rank} of {} {reason}", self.job.ranks),
         );
     }
@@ -188,32 +170,16 @@ impl<'a> Watch<'a> {
         wait_for(Source::Signal, self.signals.descriptor(), PollFlags::IN);
         for (number, rank) in self.ranks.iter().enumerate() {
             if rank.ending.is_none() {
-                wait_for(
-                    Source::Exit(number),
-                    rank.process.exit.as_fd(),
-                    PollFlags::IN,
-                );
+                wait_for(Source::Exit(number), rank.process.exit.as_fd(), PollFlags::IN);
             }
             if let Some((socket, sending)) = self.exchange.socket(number) {
-                let flags = if sending {
-                    PollFlags::IN | PollFlags::OUT
-                } else {
-                    PollFlags::IN
-                };
+                let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
                 wait_for(Source::Control(number), socket, flags);
             }
-            if let Some(pipe) = self
-                .stdout
-                .as_ref()
-                .and_then(|stream| stream.source(number))
-            {
+            if let Some(pipe) = self.stdout.as_ref().and_then(|stream| stream.source(number)) {
                 wait_for(Source::Stdout(number), pipe, PollFlags::IN);
             }
-            if let Some(pipe) = self
-                .stderr
-                .as_ref()
-                .and_then(|stream| stream.source(number))
-            {
+            if let Some(pipe) = self.stderr.as_ref().and_then(|stream| stream.source(number)) {
                 wait_for(Source::Stderr(number), pipe, PollFlags::IN);
             }
         }
@@ -223,24 +189,14 @@ impl<'a> Watch<'a> {
         if let Some(sink) = self.stderr.as_ref().and_then(Stream::sink) {
             wait_for(Source::StderrRoom, sink, PollFlags::OUT);
         }
-        let timeout = self
-            .next_deadline()
-            .map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
+        let timeout = self.next_deadline().map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
-                return Err(Error::System {
-                    call: "poll",
-                    source: error.into(),
-                });
+                return Err(Error::System { call: "poll", source: error.into() });
             }
         }
-        Ok(sources
-            .into_iter()
-            .zip(&fds)
-            .filter(|(_, fd)| !fd.revents().is_empty())
-            .map(|(source, _)| source)
-            .collect())
+        Ok(sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(source, _)| source).collect())
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -259,14 +215,8 @@ impl<'a> Watch<'a> {
             match source {
                 Source::Signal => self.obey_signals(),
                 Source::Control(rank) => self.pump(rank),
-                Source::Stdout(rank) => self
-                    .stdout
-                    .iter_mut()
-                    .for_each(|stream| stream.receive(rank)),
-                Source::Stderr(rank) => self
-                    .stderr
-                    .iter_mut()
-                    .for_each(|stream| stream.receive(rank)),
+                Source::Stdout(rank) => self.stdout.iter_mut().for_each(|stream| stream.receive(rank)),
+                Source::Stderr(rank) => self.stderr.iter_mut().for_each(|stream| stream.receive(rank)),
                 Source::StdoutRoom => self.stdout.iter_mut().for_each(Stream::write_some),
                 Source::StderrRoom => self.stderr.iter_mut().for_each(Stream::write_some),
                 Source::Exit(rank) => ended.push(rank),
@@ -308,12 +258,10 @@ impl<'a> Watch<'a> {
             return;
         }
         let of_kind = |wanted: fn(Ending) -> bool| {
-            ended.iter().copied().find_map(|rank| {
-                self.ranks[rank]
-                    .ending
-                    .filter(|&ending| wanted(ending))
-                    .map(|ending| (rank, ending))
-            })
+            ended
+                .iter()
+                .copied()
+                .find_map(|rank| self.ranks[rank].ending.filter(|&ending| wanted(ending)).map(|ending| (rank, ending)))
         };
         let failed = of_kind(|ending| matches!(ending, Ending::Signal(_)))
             .or_else(|| of_kind(|ending| ending != Ending::Code(0)));
@@ -325,8 +273,8 @@ impl<'a> Watch<'a> {
         }
         // Also ranks that ended earlier: they may have become a problem only when somebody joined.
         let standing = |rank: usize| self.exchange.standing(rank);
-        if let Some(rank) = (0..self.ranks.len())
-            .find(|&rank| self.ranks[rank].ending.is_some() && standing(rank) != Standing::Left)
+        if let Some(rank) =
+            (0..self.ranks.len()).find(|&rank| self.ranks[rank].ending.is_some() && standing(rank) != Standing::Left)
         {
             let how = match standing(rank) {
                 Standing::Outside => {
@@ -341,26 +289,15 @@ impl<'a> Watch<'a> {
     /// Ends the job because of this rank.
     fn fail(&mut self, rank: usize, code: i32, reason: &str) {
         let pid = self.ranks[rank].process.pid.as_raw_nonzero();
-        let failure = Failure {
-            rank,
-            reason: reason.to_owned(),
-        };
-        self.end(
-            code,
-            Some(failure),
-            &format!("rank {rank} (pid {pid}) {reason}"),
-        );
+        let failure = Failure { rank, reason: reason.to_owned() };
+        self.end(code, Some(failure), &format!("rank {rank} (pid {pid}) {reason}"));
     }
 
     fn obey_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
             self.interrupted = true;
             if self.phase == Phase::Running {
-                self.end(
-                    128 + signal,
-                    None,
-                    &format!("asked to end by {}", signal_name(signal)),
-                );
+                self.end(128 + signal, None, &format!("asked to end by {}", signal_name(signal)));
             } else {
                 // Asked twice: no more grace.
                 self.kill();
@@ -386,9 +323,7 @@ impl<'a> Watch<'a> {
         if self.phase != Phase::Running {
             return;
         }
-        self.phase = Phase::Ending {
-            kill_at: Instant::now() + GRACE,
-        };
+        self.phase = Phase::Ending { kill_at: Instant::now() + GRACE };
         self.outcome.code = code;
         self.outcome.failed = failed;
         let others = match self.others_alive() {
@@ -403,8 +338,7 @@ impl<'a> Watch<'a> {
     /// How many ranks live, besides the one that failed.
     fn others_alive(&self) -> usize {
         let failed = self.outcome.failed.as_ref().map(|failed| failed.rank);
-        let alive =
-            |&(number, rank): &(usize, &Rank)| rank.ending.is_none() && Some(number) != failed;
+        let alive = |&(number, rank): &(usize, &Rank)| rank.ending.is_none() && Some(number) != failed;
         self.ranks.iter().enumerate().filter(alive).count()
     }
 
@@ -447,19 +381,10 @@ impl<'a> Watch<'a> {
     /// Writes what is left, as fast as it is read. Who asked us to end does not wait for a reader
     /// that does not read.
     fn flush(&mut self) -> Result<()> {
-        let waiting = |stream: &Option<Stream>| {
-            stream
-                .as_ref()
-                .is_some_and(|stream| stream.sink().is_some())
-        };
+        let waiting = |stream: &Option<Stream>| stream.as_ref().is_some_and(|stream| stream.sink().is_some());
         while waiting(&self.stdout) || waiting(&self.stderr) {
-            self.phase = if self.interrupted {
-                Phase::Ending {
-                    kill_at: Instant::now() + GRACE,
-                }
-            } else {
-                Phase::Killing
-            };
+            self.phase =
+                if self.interrupted { Phase::Ending { kill_at: Instant::now() + GRACE } } else { Phase::Killing };
             let ready = self.sleep()?;
             if ready.is_empty() && self.interrupted {
                 return Ok(());
@@ -482,8 +407,5 @@ impl Drop for Watch<'_> {
 fn timespec(duration: Duration) -> Timespec {
     // Rounded up, so that a deadline has passed when poll returns.
     let duration = duration + Duration::from_millis(1);
-    Timespec {
-        tv_sec: duration.as_secs() as i64,
-        tv_nsec: duration.subsec_nanos().into(),
-    }
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: duration.subsec_nanos().into() }
 }
