@@ -1,0 +1,107 @@
+//! The border: everything C calls comes in here.
+//!
+//! Guaranteed: no panic leaves; whatever fails writes one line, whole, to standard error; a failure that C cannot
+//! see in a return value ends the job, since the launcher ends a job whose rank leaves before its time. A panic is
+//! a bug of ours that may have left things half done: it ends the job, too.
+//!
+//! # Safety
+//! `fflush` and `_exit` are called as the C standard and POSIX have them.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use armci_core::Result;
+
+use crate::member;
+
+/// What a code says of a call that failed.
+const FAILED: c_int = 1;
+
+/// Runs the body of a function that returns 0, or something else if it failed.
+#[inline]
+pub(crate) fn code(name: &str, body: impl FnOnce() -> Result<()>) -> c_int {
+    match guarded(name, body) {
+        Ok(()) => 0,
+        Err(error) => {
+            say(name, &error);
+            FAILED
+        }
+    }
+}
+
+/// Runs the body of a function that cannot say that it failed.
+#[inline]
+pub(crate) fn answer<T>(name: &str, body: impl FnOnce() -> Result<T>) -> T {
+    guarded(name, body).unwrap_or_else(|error| {
+        say(name, &error);
+        end(FAILED)
+    })
+}
+
+/// Runs a body; a panic ends the job.
+#[inline]
+fn guarded<T>(name: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing that the panic may have broken is looked at again.
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        // The panic hook has written what and where.
+        say(name, &"a bug of this library; the state it left is unknown, so the job ends here");
+        end(FAILED)
+    })
+}
+
+/// Writes the one line.
+#[cold]
+pub(crate) fn say(name: &str, what: &dyn Display) {
+    let line = match member::rank() {
+        Some(rank) => format!("armci: rank {rank}: {name}: {what}\n"),
+        None => format!("armci: {name}: {what}\n"),
+    };
+    // Nobody is left to be told if this fails.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Ends this rank, and thereby its job, with a code that is never 0: an error must not look like success.
+#[cold]
+pub(crate) fn end(code: c_int) -> ! {
+    // An exit code has 8 bits.
+    let code = if code & 0xff == 0 { FAILED } else { code };
+    // SAFETY: both may be called at any time. No handlers of `atexit` run: they may wait for ranks that never come.
+    unsafe {
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Runs this very test again, in a process that may end.
+    fn in_a_child(name: &str, body: impl FnOnce()) -> Option<(Option<i32>, String)> {
+        const CHILD: &str = "ARMCI_FFI_TEST_CHILD";
+        if std::env::var_os(CHILD).is_some() {
+            body();
+            return None;
+        }
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(CHILD, "yes");
+        let output = child.output().unwrap();
+        Some((output.status.code(), String::from_utf8(output.stderr).unwrap()))
+    }
+
+    #[test]
+    fn a_panic_does_not_leave() {
+        let body = || {
+            let _ = code("ARMCI_Something", || panic!("what went wrong"));
+        };
+        if let Some((code, stderr)) = in_a_child("entry::tests::a_panic_does_not_leave", body) {
+            assert_eq!(code, Some(FAILED), "{stderr}");
+            assert!(stderr.contains("what went wrong"), "{stderr}");
+            assert!(stderr.ends_with("\narmci: ARMCI_Something: a bug of this library; the state it left is unknown, so the job ends here\n"), "{stderr}");
+        }
+    }
+}

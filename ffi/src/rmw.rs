@@ -1,0 +1,67 @@
+//! Read-modify-write.
+//!
+//! # Safety
+//! C-WORD: an `int` or a `long`, as the operation says, may be read and written at `ploc`.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_long, c_void};
+
+use armci_core::{Error, GlobalPtr, Result, Word, World};
+
+use crate::abi::{c_constants, c_functions};
+use crate::arguments::{place, present};
+use crate::member::world;
+
+c_constants! {
+    /// Adds to an `int`.
+    ARMCI_FETCH_AND_ADD = 0;
+    /// Adds to a `long`.
+    ARMCI_FETCH_AND_ADD_LONG = 1;
+    /// Exchanges an `int`.
+    ARMCI_SWAP = 2;
+    /// Exchanges a `long`.
+    ARMCI_SWAP_LONG = 3;
+}
+
+c_functions! {
+    /// Changes the word at `prem` on `proc` and writes what it held to `ploc`: adds `value` to it, or puts there
+    /// what `ploc` held.
+    code fn ARMCI_Rmw(op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int) -> c_int = || {
+        let world = world()?;
+        let rmw = match op {
+            ARMCI_FETCH_AND_ADD => fetch_add::<c_int>,
+            ARMCI_FETCH_AND_ADD_LONG => fetch_add::<c_long>,
+            ARMCI_SWAP => swap::<c_int>,
+            ARMCI_SWAP_LONG => swap::<c_long>,
+            other => return Err(Error::Argument(format!("{other} is no read-modify-write operation"))),
+        };
+        present(ploc, "the local address")?;
+        // SAFETY: C-WORD.
+        unsafe { rmw(world, ploc, place(world, proc, prem)?, value) }
+    };
+}
+
+/// # Safety
+/// C-WORD.
+unsafe fn fetch_add<T: Word + From<c_int>>(
+    world: &World,
+    ploc: *mut c_void,
+    prem: GlobalPtr<u8>,
+    value: c_int,
+) -> Result<()> {
+    let held = world.fetch_add(prem.cast::<T>(), value.into())?;
+    // SAFETY: C-WORD, at any alignment.
+    unsafe { ploc.cast::<T>().write_unaligned(held) };
+    Ok(())
+}
+
+/// # Safety
+/// C-WORD.
+unsafe fn swap<T: Word>(world: &World, ploc: *mut c_void, prem: GlobalPtr<u8>, _value: c_int) -> Result<()> {
+    // SAFETY: C-WORD, at any alignment.
+    let mine = unsafe { ploc.cast::<T>().read_unaligned() };
+    let held = world.swap(prem.cast::<T>(), mine)?;
+    // SAFETY: C-WORD, at any alignment.
+    unsafe { ploc.cast::<T>().write_unaligned(held) };
+    Ok(())
+}

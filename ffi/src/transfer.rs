@@ -1,0 +1,256 @@
+//! What all transfers share: one shape, three directions.
+//!
+//! A contiguous transfer is a shape without levels, a vector one many of these. All lengths are bytes, as in C; for
+//! accumulates they are brought to elements here.
+//!
+//! # Safety
+//! C-BUFFER: the local side of the shape is readable (put, accumulate) or the caller's to write (get), and stays so
+//! during the call. C-ARRAY: an array that is not NULL has as many elements as its length says.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_long, c_void};
+
+use armci_core::{Accumulate, Error, GlobalPtr, Result, Strided, World};
+use num_complex::{Complex32, Complex64};
+
+use crate::arguments::{count, place, present, rank};
+use crate::one_sided::{ARMCI_ACC_CPL, ARMCI_ACC_DBL, ARMCI_ACC_DCP, ARMCI_ACC_FLT, ARMCI_ACC_INT, ARMCI_ACC_LNG};
+
+/// How many stride levels a transfer may have.
+const MAX_LEVELS: usize = 7;
+
+/// A shape: `counts[0]` contiguous units, level `l` repeated `counts[l + 1]` times.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    counts: [usize; MAX_LEVELS + 1],
+    local: [usize; MAX_LEVELS],
+    remote: [usize; MAX_LEVELS],
+    levels: usize,
+}
+
+impl Shape {
+    /// One row of bytes.
+    #[inline]
+    pub(crate) fn row(bytes: c_int) -> Result<Self> {
+        let mut shape = Shape { counts: [1; _], local: [0; _], remote: [0; _], levels: 0 };
+        shape.counts[0] = count(bytes, "the length")?;
+        Ok(shape)
+    }
+
+    /// C's description.
+    ///
+    /// # Safety
+    /// C-ARRAY for `levels + 1` counts and `levels` strides on either side.
+    pub(crate) unsafe fn strided(
+        counts: *const c_int,
+        local: *const c_int,
+        remote: *const c_int,
+        levels: c_int,
+    ) -> Result<Self> {
+        let known = usize::try_from(levels).ok().filter(|levels| *levels <= MAX_LEVELS);
+        let levels =
+            known.ok_or_else(|| Error::Shape(format!("{levels} stride levels; 0 to {MAX_LEVELS} are possible")))?;
+        present(counts, "the array of counts")?;
+        if levels > 0 {
+            present(local, "the array of local strides")?;
+            present(remote, "the array of remote strides")?;
+        }
+        let mut shape = Shape::row(0)?;
+        shape.levels = levels;
+        let read = |from: *const c_int, to: &mut [usize], what| {
+            for (index, to) in to.iter_mut().enumerate() {
+                // SAFETY: C-ARRAY, and not NULL.
+                *to = count(unsafe { from.add(index).read() }, what)?;
+            }
+            Ok::<(), Error>(())
+        };
+        read(counts, &mut shape.counts[..=levels], "a count")?;
+        read(local, &mut shape.local[..levels], "a local stride")?;
+        read(remote, &mut shape.remote[..levels], "a remote stride")?;
+        Ok(shape)
+    }
+
+    /// Whether it moves nothing.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.counts[..=self.levels].contains(&0)
+    }
+
+    #[inline]
+    fn as_strided(&self) -> Strided<'_> {
+        let levels = self.levels;
+        Strided { counts: &self.counts[..=levels], local: &self.local[..levels], remote: &self.remote[..levels] }
+    }
+
+    /// Whether all strides are multiples of `bytes`.
+    fn strides_divide_by(&self, bytes: usize) -> bool {
+        let mut strides = self.local[..self.levels].iter().chain(&self.remote[..self.levels]);
+        strides.all(|stride| stride.is_multiple_of(bytes))
+    }
+
+    /// The shape counted in elements of `size` bytes, which divide the row and the strides.
+    fn in_elements(mut self, size: usize) -> Self {
+        self.counts[0] /= size;
+        self.local.iter_mut().chain(&mut self.remote).for_each(|stride| *stride /= size);
+        self
+    }
+
+    /// How many rows; as many as fit a number if there are more.
+    fn rows(&self) -> usize {
+        self.counts[1..=self.levels].iter().fold(1, |rows, count| rows.saturating_mul(*count))
+    }
+
+    /// Where row `row` begins, here and there.
+    fn row_at(&self, mut row: usize) -> (usize, usize) {
+        let mut at = (0usize, 0usize);
+        for level in 0..self.levels {
+            let index = row % self.counts[level + 1];
+            row /= self.counts[level + 1];
+            at.0 = at.0.saturating_add(index.saturating_mul(self.local[level]));
+            at.1 = at.1.saturating_add(index.saturating_mul(self.remote[level]));
+        }
+        at
+    }
+}
+
+/// Checks what every transfer needs; `None` if it moves nothing.
+#[inline]
+fn begin(
+    world: &World,
+    local: *mut c_void,
+    remote: *mut c_void,
+    shape: &Shape,
+    proc: c_int,
+) -> Result<Option<GlobalPtr<u8>>> {
+    if shape.is_empty() {
+        return rank(world, proc).map(|_| None);
+    }
+    present(local, "the local address")?;
+    place(world, proc, remote).map(Some)
+}
+
+/// From here to there.
+///
+/// # Safety
+/// C-BUFFER.
+#[inline]
+pub(crate) unsafe fn put(world: &World, from: *mut c_void, to: *mut c_void, shape: &Shape, proc: c_int) -> Result<()> {
+    match begin(world, from, to, shape, proc)? {
+        // SAFETY: C-BUFFER.
+        Some(place) => unsafe { world.put_strided_from(from.cast(), place, &shape.as_strided()) },
+        None => Ok(()),
+    }
+}
+
+/// From there to here.
+///
+/// # Safety
+/// C-BUFFER.
+#[inline]
+pub(crate) unsafe fn get(world: &World, from: *mut c_void, to: *mut c_void, shape: &Shape, proc: c_int) -> Result<()> {
+    match begin(world, to, from, shape, proc)? {
+        // SAFETY: C-BUFFER.
+        Some(place) => unsafe { world.get_strided_into(place, to.cast(), &shape.as_strided()) },
+        None => Ok(()),
+    }
+}
+
+/// The element type of an accumulate, and its scale.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    pub(crate) datatype: c_int,
+    pub(crate) at: *mut c_void,
+}
+
+/// Added there, scaled.
+///
+/// # Safety
+/// C-BUFFER; one element is readable at `scale.at`.
+#[inline]
+pub(crate) unsafe fn accumulate(
+    world: &World,
+    scale: Scale,
+    from: *mut c_void,
+    to: *mut c_void,
+    shape: &Shape,
+    proc: c_int,
+) -> Result<()> {
+    let accumulate = match scale.datatype {
+        ARMCI_ACC_INT => accumulate_as::<c_int>,
+        ARMCI_ACC_LNG => accumulate_as::<c_long>,
+        ARMCI_ACC_FLT => accumulate_as::<f32>,
+        ARMCI_ACC_DBL => accumulate_as::<f64>,
+        ARMCI_ACC_CPL => accumulate_as::<Complex32>,
+        ARMCI_ACC_DCP => accumulate_as::<Complex64>,
+        other => return Err(Error::Argument(format!("{other} is no datatype of an accumulate"))),
+    };
+    present(scale.at, "the scale")?;
+    match begin(world, from, to, shape, proc)? {
+        // SAFETY: passed on.
+        Some(place) => unsafe { accumulate(world, scale.at, from.cast(), place, shape) },
+        None => Ok(()),
+    }
+}
+
+/// # Safety
+/// C-BUFFER; a `T` is readable at `scale`.
+unsafe fn accumulate_as<T: Accumulate>(
+    world: &World,
+    scale: *mut c_void,
+    from: *const u8,
+    to: GlobalPtr<u8>,
+    shape: &Shape,
+) -> Result<()> {
+    let (size, align, row) = (size_of::<T>(), align_of::<T>(), shape.counts[0]);
+    // SAFETY: readable by contract, at any alignment.
+    let alpha = unsafe { scale.cast::<T>().read_unaligned() };
+    if !row.is_multiple_of(size) {
+        return Err(Error::Shape(format!("{row} contiguous bytes are no whole number of {size}-byte elements")));
+    }
+    if shape.strides_divide_by(size) {
+        // SAFETY: C-BUFFER.
+        return unsafe {
+            world.accumulate_strided_from(alpha, from.cast(), to.cast::<T>(), &shape.in_elements(size).as_strided())
+        };
+    }
+    if !shape.strides_divide_by(align) {
+        return Err(Error::Shape(format!("{shape:?} has strides that misalign {size}-byte elements")));
+    }
+    // Elements inside larger structs: row by row, the farthest first, which is the one that may leave the region.
+    let one = [row / size];
+    let one = Strided { counts: &one, local: &[], remote: &[] };
+    for row in (0..shape.rows()).rev() {
+        let (local, remote) = shape.row_at(row);
+        // SAFETY: C-BUFFER.
+        unsafe {
+            world.accumulate_strided_from(alpha, from.wrapping_add(local).cast(), to.add(remote).cast::<T>(), &one)?;
+        };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(counts: &[c_int], local: &[c_int], remote: &[c_int]) -> Result<Shape> {
+        assert_eq!((local.len(), remote.len()), (counts.len() - 1, counts.len() - 1));
+        // SAFETY: C-ARRAY, just checked.
+        unsafe { Shape::strided(counts.as_ptr(), local.as_ptr(), remote.as_ptr(), local.len() as c_int) }
+    }
+
+    #[test]
+    fn rows_begin_where_the_strides_say() {
+        let shape = shape(&[16, 2, 3], &[24, 100], &[40, 1000]).unwrap();
+        let all: Vec<_> = (0..shape.rows()).map(|row| shape.row_at(row)).collect();
+        assert_eq!(all, [(0, 0), (24, 40), (100, 1000), (124, 1040), (200, 2000), (224, 2040)]);
+    }
+
+    #[test]
+    fn impossible_shapes_are_errors() {
+        for (counts, strides) in [(&[-1][..], &[][..]), (&[8, -2], &[8]), (&[8, 2], &[-8]), (&[8; 9], &[8; 8])] {
+            let error = shape(counts, strides, strides).unwrap_err().to_string();
+            assert!(error.contains('-') || error.contains("8 stride levels"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/* A check that fails ends the job and says where. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <armci.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                   \
+    do {                                                                                                   \
+        if (!(condition)) {                                                                                \
+            fprintf(stderr, "rank %d: %s:%d: not so: %s\n", armci_msg_me(), __FILE__, __LINE__, #condition); \
+            ARMCI_Error("a check failed", 99);                                                             \
+        }                                                                                                  \
+    } while (0)
+
+/* Memory of `bytes` bytes on every rank. */
+static inline void **allocate(long bytes) {
+    void **base = malloc(armci_msg_nproc() * sizeof *base);
+    CHECK(base != NULL);
+    CHECK(ARMCI_Malloc(base, bytes) == 0);
+    return base;
+}
+
+static inline void release(void **base) {
+    CHECK(ARMCI_Free(base[armci_msg_me()]) == 0);
+    free(base);
+}
+
+#endif

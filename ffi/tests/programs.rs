@@ -1,0 +1,158 @@
+//! C programs, as users write them, on ranks.
+//!
+//! Each is compiled with the system's compiler, linked against this library, and run as jobs of several ranks.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use armci_core::job::{Job, Outcome};
+use common::{cc, package, run, scratch};
+
+/// How a program finds the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Shared,
+    Static,
+}
+
+/// The directory where cargo has put the library that this test was built with: that of this test itself. (The
+/// copies one level up are those of the last `cargo build`.)
+fn library(link: Link) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let file = test.with_file_name(match link {
+        Link::Shared => "libarmci.so",
+        Link::Static => "libarmci.a",
+    });
+    assert!(file.is_file(), "{} should have been built with this test", file.display());
+    file
+}
+
+/// Compiles `tests/c/<name>.c`.
+fn compile(name: &str, link: Link) -> PathBuf {
+    let program = scratch(&format!("{name}-{link:?}"));
+    let mut cc = cc();
+    cc.arg("-I").arg(package().join("include")).arg(package().join(format!("tests/c/{name}.c")));
+    cc.arg("-o").arg(&program);
+    let library = library(link);
+    let directory = library.parent().unwrap().to_str().unwrap();
+    match link {
+        Link::Shared => cc.args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"]),
+        Link::Static => cc.arg(library).args(["-lhwloc", "-lgcc_s", "-lm", "-lpthread", "-ldl"]),
+    };
+    run(&mut cc);
+    program
+}
+
+/// A job of a program, seen from outside.
+fn job(program: &PathBuf, ranks: usize) -> Job {
+    Job::new(ranks, program)
+        .unwrap()
+        .capture_stdout(true)
+        .capture_stderr(true)
+        .quiet(true)
+        .no_input(true)
+        .timeout(Duration::from_secs(60))
+}
+
+fn written(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a job, which must succeed.
+fn success(job: &Job) -> Outcome {
+    let outcome = job.run().unwrap();
+    assert_eq!(outcome.code, 0, "{job:?}: {:?}\n{}", outcome.failed, written(&outcome.stderr));
+    outcome
+}
+
+/// One to four ranks, over each protocol, with and without progress thread.
+fn matrix(program: &PathBuf, check: impl Fn(usize, Outcome)) {
+    for ranks in 1..=4 {
+        for protocol in ["rma", "am"] {
+            for progress in ["thread", "none"] {
+                let job = job(program, ranks).env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress);
+                check(ranks, success(&job));
+            }
+        }
+    }
+}
+
+fn all_done(ranks: usize, outcome: Outcome) {
+    assert_eq!(written(&outcome.stdout), "done\n".repeat(ranks));
+    assert_eq!(written(&outcome.stderr), "");
+}
+
+#[test]
+fn transfers_are_exact() {
+    matrix(&compile("transfers", Link::Shared), all_done);
+}
+
+#[test]
+fn collectives_are_exact() {
+    matrix(&compile("collectives", Link::Shared), all_done);
+}
+
+#[test]
+fn wrong_calls_are_refused_with_one_line_each() {
+    matrix(&compile("refusals", Link::Shared), |ranks, outcome| {
+        let stdout = written(&outcome.stdout);
+        let refusals = stdout.lines().map(|line| line.strip_suffix(" refusals").unwrap().parse::<usize>().unwrap());
+        let refusals: Vec<usize> = refusals.collect();
+        assert_eq!(refusals.len(), ranks);
+        let stderr = written(&outcome.stderr);
+        assert_eq!(stderr.lines().count(), refusals.iter().sum::<usize>(), "{stderr}");
+        for line in stderr.lines() {
+            let rest = line.strip_prefix("armci: ").unwrap_or_else(|| panic!("{line}"));
+            let named = if rest.contains("called before") {
+                rest.starts_with("ARMCI_Put: ")
+            } else {
+                (0..ranks).any(|rank| rest.starts_with(&format!("rank {rank}: ARMCI_")))
+            };
+            assert!(named, "{line}");
+        }
+    });
+}
+
+#[test]
+fn the_static_library_links_too() {
+    for name in ["transfers", "collectives"] {
+        all_done(2, success(&job(&compile(name, Link::Static), 2)));
+    }
+}
+
+#[test]
+fn giving_up_ends_the_job_with_the_code() {
+    let program = compile("gives_up", Link::Shared);
+    let cases = [
+        ("error", 37, 37, "ARMCI_Error: I give up (code 37)"),
+        ("error", 0, 1, "ARMCI_Error: I give up (code 0)"),
+        ("error", 256, 1, "ARMCI_Error: I give up (code 256)"),
+        ("silent", 5, 5, "ARMCI_Error:  (code 5)"),
+        ("abort", 6, 6, "armci_msg_abort: code 6"),
+        ("fence", 99, 1, "ARMCI_Fence: rank 99 does not exist"),
+        ("fence", -1, 1, "ARMCI_Fence: rank -1 does not exist"),
+        ("value", 0, 1, "ARMCI_GetValueDouble: address 0x"),
+        ("root", 7, 1, "armci_msg_brdcst: rank 7 does not exist"),
+        ("operation", 1, 1, "armci_msg_dgop: operation \"or\" is unknown"),
+    ];
+    for ranks in [1, 3] {
+        for (how, number, code, line) in cases {
+            let job = job(&program, ranks).args([how, &number.to_string()]);
+            let outcome = job.run().unwrap();
+            let stderr = written(&outcome.stderr);
+            assert_eq!(outcome.code, code, "{how} {number}: {stderr}");
+            assert_eq!(outcome.failed.unwrap().rank, ranks - 1);
+            assert!(stderr.starts_with(&format!("armci: rank {}: {line}", ranks - 1)), "{how} {number}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
+            assert!(written(&outcome.stdout).contains("before\n"), "what C had buffered was lost");
+        }
+        let early = job(&program, ranks).args(["early", "0"]).run().unwrap();
+        assert_ne!(early.code, 0, "to leave without ARMCI_Finalize is a failure");
+    }
+    // Without a launcher, too, an error does not look like success.
+    let alone = Command::new(program).args(["error", "256"]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(1));
+}
