@@ -15,16 +15,14 @@
 
 use crate::memory::RegionId;
 
-/// What an outstanding message does to its region: the bits of a [`Status`].
+/// What a message does to its region: the bits of a [`Status`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Access {
-    Read = 0,
+    /// Changes nothing there, or nobody knows what (a user's message): it orders nothing.
+    Other = 0,
     Put = 1,
     Accumulate = 2,
-    Modify = 4,
-    /// A user's message: nobody knows what it touches, so it orders nothing.
-    User = 0x80,
 }
 
 /// Which writes to a region and target are outstanding: a set of [`Access`] bits.
@@ -42,7 +40,7 @@ impl Status {
 
     /// Whether a later operation by another path has to wait.
     pub(crate) fn writes(self) -> bool {
-        self.0 & (Access::Put as u8 | Access::Accumulate as u8 | Access::Modify as u8) != 0
+        self != Status::CLEAN
     }
 }
 
@@ -91,8 +89,8 @@ mod tests {
     fn only_writes_to_the_same_region_and_target_conflict() {
         let outstanding = [
             Outstanding { target: 1, region: Some(region(2)), access: Access::Accumulate },
-            Outstanding { target: 1, region: Some(region(3)), access: Access::Read },
-            Outstanding { target: 1, region: None, access: Access::User },
+            Outstanding { target: 1, region: Some(region(3)), access: Access::Other },
+            Outstanding { target: 1, region: None, access: Access::Other },
         ];
         let of = |target, index| status(outstanding.into_iter(), target, region(index));
         assert!(of(1, 2).0.writes());

@@ -148,7 +148,7 @@ pub enum Error {
     },
 
     /// An active message was refused by its target.
-    #[error("rank {rank} refused an active message for handler {handler}: {reason}")]
+    #[error("rank {rank} refused an active message for handler {handler}: {reason}{}", and_more(*more))]
     Refused {
         /// The target.
         rank: usize,
@@ -156,6 +156,18 @@ pub enum Error {
         handler: u16,
         /// Why.
         reason: String,
+        /// How many messages were refused besides, of those the failed call speaks for.
+        more: u64,
+    },
+
+    /// Ranks have made different collective calls.
+    #[error(
+        "rank {rank} has allocated and freed regions in another order than rank 0: every rank must make the same \
+         collective calls in the same order"
+    )]
+    Diverged {
+        /// The first rank that differs from rank 0.
+        rank: usize,
     },
 
     /// An active message that does not fit.
@@ -168,6 +180,10 @@ pub enum Error {
         /// Bytes that fit.
         limit: usize,
     },
+}
+
+fn and_more(more: u64) -> String {
+    if more == 0 { String::new() } else { format!(" (and {more} more messages were refused)") }
 }
 
 impl Error {

@@ -72,11 +72,12 @@ mod transport;
 mod world;
 
 pub use accumulate::kernels::{Accumulate, ElementKind};
-pub use am::{Delivery, HandlerId, INLINE_MAX, Reply, STAGING_BYTES};
+pub use am::{Delivery, HandlerId, Reply};
 pub use collectives::{Number, Reduce};
 pub use config::Config;
 pub use error::{Error, Result};
 pub use memory::{GlobalPtr, Region, RegionId};
+pub use node::message::{INLINE_MAX, STAGING_BYTES};
 pub use rma::Strided;
 pub use rmw::{SharedCounter, Word};
 pub use stats::{ConflictCounts, Statistics, Volume};

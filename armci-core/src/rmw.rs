@@ -6,31 +6,20 @@
 //!
 //! [`SharedCounter`] is the load-balance counter of paper 003 (Figure 15) and
 //! of Global Arrays' `NGA_Read_inc`.
+//!
+//! # Safety
+//! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it is mapped.
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::{GlobalPtr, Region};
+use crate::rma::by_message;
+use crate::transport::{Rmw, RmwKind, Transport};
 use crate::world::World;
-
-/// What to do to the word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RmwKind {
-    FetchAdd,
-    Swap,
-    CompareSwap,
-}
-
-/// One read-modify-write, on 8 bytes if `wide` or else on 4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rmw {
-    pub(crate) kind: RmwKind,
-    pub(crate) wide: bool,
-    pub(crate) operand: u64,
-    pub(crate) compare: u64,
-}
 
 /// A word that atomics work on: `i32`, `u32`, `i64`, `u64`.
 pub trait Word: Pod + sealed::Sealed {
@@ -63,46 +52,51 @@ macro_rules! words {
 }
 words!(i32 as u32, u32 as u32, i64 as u64, u64 as u64);
 
-/// The arguments of a read-modify-write message.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-pub(crate) struct RmwArgs {
-    pub(crate) region: u64,
-    pub(crate) offset: u64,
-    pub(crate) operand: u64,
-    pub(crate) compare: u64,
-    /// 0 fetch-and-add, 1 swap, 2 compare-and-swap.
-    pub(crate) kind: u32,
-    /// 8 or 4 bytes.
-    pub(crate) bytes: u32,
-}
-
-impl RmwArgs {
-    /// What a message says for `rmw` at `offset` of `region`.
-    pub(crate) fn new(region: u64, offset: u64, rmw: Rmw) -> Self {
-        let Rmw { kind, wide, operand, compare } = rmw;
-        let kind = match kind {
-            RmwKind::FetchAdd => 0,
-            RmwKind::Swap => 1,
-            RmwKind::CompareSwap => 2,
-        };
-        RmwArgs { region, offset, operand, compare, kind, bytes: if wide { 8 } else { 4 } }
+impl World {
+    /// Adds `value` to the word at `place` and returns what it held (`ARMCI_Rmw`, `ARMCI_FETCH_AND_ADD`).
+    ///
+    /// Atomic against every other read-modify-write of the word. Complete on return.
+    ///
+    /// # Errors
+    /// If the place does not exist or is not aligned; nothing was changed.
+    #[inline]
+    pub fn fetch_add<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<T> {
+        self.read_modify_write(place, RmwKind::FetchAdd, value, value)
     }
 
-    /// What it asks for; `None` if that makes no sense.
-    pub(crate) fn rmw(&self) -> Option<Rmw> {
-        let kind = match self.kind {
-            0 => RmwKind::FetchAdd,
-            1 => RmwKind::Swap,
-            2 => RmwKind::CompareSwap,
-            _ => return None,
+    /// Puts `value` into the word at `place` and returns what it held (`ARMCI_SWAP`); as [`World::fetch_add`].
+    ///
+    /// # Errors
+    /// As [`World::fetch_add`].
+    #[inline]
+    pub fn swap<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<T> {
+        self.read_modify_write(place, RmwKind::Swap, value, value)
+    }
+
+    /// Puts `value` into the word at `place` if it holds `expected`; returns what it held; as [`World::fetch_add`].
+    ///
+    /// # Errors
+    /// As [`World::fetch_add`].
+    #[inline]
+    pub fn compare_swap<T: Word>(&self, place: GlobalPtr<T>, expected: T, value: T) -> Result<T> {
+        self.read_modify_write(place, RmwKind::CompareSwap, value, expected)
+    }
+
+    #[inline]
+    fn read_modify_write<T: Word>(&self, place: GlobalPtr<T>, kind: RmwKind, operand: T, compare: T) -> Result<T> {
+        let bytes = size_of::<T>();
+        let at = self.resolve(place, bytes as u64)?;
+        self.aligned(place, bytes, "an atomic operation")?;
+        self.count().rmw(bytes);
+        let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
+        let found = if self.direct(self.protocol().rmw, self.transport().capabilities().rmw) {
+            self.origin().order(at.rank, place.region);
+            // SAFETY: REGION-LIVE, aligned.
+            unsafe { self.transport().rmw(at, rmw) }
+        } else {
+            by_message::rmw(self, place.cast(), rmw)?
         };
-        let wide = match self.bytes {
-            8 => true,
-            4 => false,
-            _ => return None,
-        };
-        Some(Rmw { kind, wide, operand: self.operand, compare: self.compare })
+        Ok(T::from_bits(found))
     }
 }
 
@@ -160,23 +154,29 @@ impl SharedCounter {
     /// Draws the next `count` numbers at once.
     ///
     /// # Errors
-    /// As [`SharedCounter::next`].
+    /// As [`SharedCounter::next`]; [`Error::Argument`] for fewer than one.
     #[inline]
     pub fn next_chunk(&self, count: i64) -> Result<Range<i64>> {
+        if count < 1 {
+            return Err(Error::Argument(format!("{count} numbers were drawn at once: at least 1 can be")));
+        }
         let first = self.world.fetch_add(self.place(), count)?;
-        Ok(first..first + count)
+        Ok(first..first.saturating_add(count))
     }
 
     /// Sets the counter back to 0. Collective: no rank draws before all have reset.
     ///
     /// # Errors
-    /// As [`SharedCounter::next`].
+    /// As [`SharedCounter::next`]; the ranks meet all the same.
     pub fn reset(&self) -> Result<()> {
-        self.world.barrier()?;
-        if self.world.rank() == 0 {
-            self.world.put(&[0i64], self.place())?;
-        }
-        self.world.barrier()
+        self.world.synchronize()?;
+        let set = if self.world.rank() == 0 {
+            self.world.put_value(0i64, self.place()).and_then(|()| self.world.fence(0))
+        } else {
+            Ok(())
+        };
+        self.world.synchronize()?;
+        set
     }
 
     /// Frees the counter. Collective.

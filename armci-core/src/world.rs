@@ -9,6 +9,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +18,9 @@ use std::time::Duration;
 use progress_thread::{Options, ProgressThread};
 
 use crate::am::handlers::{Delivery, HandlerId, Reply};
-use crate::am::message::{INLINE_MAX, STAGING_BYTES};
 use crate::am::origin::Origin;
 use crate::am::service::Service;
 use crate::collectives::Reduce;
-use crate::collectives::exchange::ExchangeBuffers;
 use crate::config::{Config, Progress, Protocol};
 use crate::consistency::{Access, Outstanding};
 use crate::error::{Error, Result};
@@ -28,11 +28,12 @@ use crate::job::{self, Bootstrap};
 use crate::memory::heap::{Block, Heap};
 use crate::memory::region::{MAX_REGIONS, Names, Part};
 use crate::memory::{GlobalPtr, Region, RegionId};
+use crate::node::exchange::ExchangeBuffers;
+use crate::node::message::{INLINE_MAX, STAGING_BYTES};
 use crate::node::{HEAP_START, Node};
 use crate::stats::{Counters, Statistics};
 use crate::sync::bell::Bell;
-use crate::transport::Outgoing;
-use crate::transport::shm::Shm;
+use crate::transport::{Outgoing, Wire};
 
 /// Free memory that a rank keeps resident, in bytes, before it gives pages back.
 const KEEP_RESIDENT: u64 = 256 << 20;
@@ -54,7 +55,7 @@ struct Inner {
     config: Config,
     protocol: Cell<Protocol>,
     node: Arc<Node>,
-    transport: Shm,
+    transport: Wire,
     service: Arc<Service>,
     origin: Origin,
     count: Counters,
@@ -73,6 +74,17 @@ struct Books {
     names: Names,
     /// Which region begins where in every slot.
     by_offset: BTreeMap<u64, RegionId>,
+    /// A digest of all allocations and frees so far, to be compared between ranks.
+    history: u64,
+}
+
+impl Books {
+    /// Takes note of an allocation or a free.
+    fn note(&mut self, what: u64, id: RegionId) {
+        let mut hasher = DefaultHasher::new();
+        (self.history, what, id).hash(&mut hasher);
+        self.history = hasher.finish();
+    }
 }
 
 impl fmt::Debug for World {
@@ -93,12 +105,11 @@ impl World {
         let mut bootstrap = job::bootstrap()?;
         let seat = bootstrap.seat();
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
-        let transport = Shm::new(node.clone());
-        let service = Arc::new(Service::new(node.clone(), transport.clone(), seat.shares));
+        let transport = Wire::new(node.clone());
         let threaded = config.progress == Progress::Thread;
+        let service = Arc::new(Service::new(node.clone(), transport.clone(), threaded, seat.shares));
         node.mine().attention.set_threaded(threaded);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let crowded = node.ranks() > cores;
+        let crowded = node.ranks() > std::thread::available_parallelism().map_or(1, usize::from); // TEMP
         let progress = if threaded {
             let options = Options {
                 name: format!("armci-{}", node.who().rank),
@@ -112,7 +123,7 @@ impl World {
             None
         };
         let spin = config.spin.unwrap_or(if crowded { SPIN_CROWDED } else { SPIN });
-        let origin = Origin::new(node.clone(), transport.clone(), service.clone(), spin);
+        let origin = Origin::new(node.clone(), transport.clone(), service.clone(), spin, crowded);
         let heap = Heap::new(node.heap_len());
         let world = World {
             inner: Rc::new(Inner {
@@ -123,7 +134,7 @@ impl World {
                 service,
                 origin,
                 count: Counters::default(),
-                memory: RefCell::new(Books { heap, names: Names::default(), by_offset: BTreeMap::new() }),
+                memory: RefCell::new(Books { heap, names: Names::default(), by_offset: BTreeMap::new(), history: 0 }),
                 rounds: Cell::new(0),
                 open: Cell::new(true),
                 progress: RefCell::new(progress),
@@ -131,7 +142,7 @@ impl World {
             }),
         };
         // Only now is every rank ready to be sent to.
-        world.synchronize();
+        world.meet();
         Ok(world)
     }
 
@@ -173,8 +184,9 @@ impl World {
     /// Any further use of this value, or of a clone of it, for communication is an error.
     ///
     /// # Errors
-    /// As [`World::barrier`]; or if the launcher is gone.
+    /// As [`World::barrier`]; or if the launcher is gone, or this rank has left already.
     pub fn finalize(&self) -> Result<()> {
+        self.check_open()?;
         let fenced = self.barrier();
         self.inner.open.set(false);
         drop(self.inner.progress.borrow_mut().take());
@@ -189,95 +201,134 @@ impl World {
     ///
     /// # Errors
     /// On all ranks alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`],
-    /// [`Error::RegionTableFull`]. Nothing was allocated then.
+    /// [`Error::RegionTableFull`], [`Error::Diverged`]. Nothing was allocated then.
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
         self.check_open()?;
-        let mut largest = [bytes as u64];
-        self.all_reduce(&mut largest, Reduce::Max)?;
-        let [largest] = largest;
-        // From here on every rank computes the same, until memory is asked of the system.
         let mut books = self.inner.memory.borrow_mut();
-        let Books { heap, names, by_offset } = &mut *books;
-        let Some(block) = heap.allocate(largest.max(1)) else {
-            let slot = self.inner.node.window().slot_len();
-            return Err(Error::SlotFull { rank: self.rank(), asked: largest, slot, free: heap.free_bytes() });
-        };
-        if !heap.absent(&block).is_empty()
-            && let Err(error) = self.make_resident(heap, &block)
-        {
-            heap.free(block);
-            return Err(error);
+        let wishes = self.all_gather(&[bytes as u64, books.history])?;
+        let wishes = wishes.as_chunks::<2>().0;
+        if let Some(rank) = wishes.iter().position(|wish| wish[1] != wishes[0][1]) {
+            return Err(Error::Diverged { rank });
         }
-        let Some(id) = names.take() else {
-            heap.free(block);
-            return Err(Error::RegionTableFull { limit: MAX_REGIONS });
+        // From here on every rank computes the same, until memory is asked of the system.
+        let largest = wishes.iter().map(|wish| wish[0]).max().unwrap_or(0);
+        let id = books.names.take().ok_or(Error::RegionTableFull { limit: MAX_REGIONS })?;
+        let block = match self.take_block(&mut books.heap, largest.max(1)) {
+            Ok(block) => block,
+            Err(error) => {
+                books.names.give_back(id);
+                return Err(error);
+            }
         };
         let part = Part { offset: HEAP_START + block.offset, len: bytes as u64 };
-        by_offset.insert(part.offset, id);
+        books.by_offset.insert(part.offset, id);
+        books.note(largest, id);
         self.inner.node.mine().regions.publish(id, part);
-        self.synchronize();
-        Ok(Region { id, block })
+        self.meet();
+        Ok(Region { id, block, window: self.inner.node.window().base() })
+    }
+
+    /// Takes a block of the heap and makes it resident; on all ranks, or on none.
+    fn take_block(&self, heap: &mut Heap, bytes: u64) -> Result<Block> {
+        let slot = self.inner.node.window().slot_len();
+        let full = |heap: &Heap| Error::SlotFull { rank: self.rank(), asked: bytes, slot, free: heap.free_bytes() };
+        let block = heap.allocate(bytes).ok_or_else(|| full(heap))?;
+        match self.make_resident(heap, &block) {
+            Ok(()) => return Ok(block),
+            Err(error) => {
+                heap.free(block);
+                if !matches!(error, Error::Memory { .. }) {
+                    return Err(error);
+                }
+            }
+        }
+        // Free blocks that are kept resident may be what is missing. Every rank gives up its own, then all try again.
+        self.trim(heap, 0);
+        self.meet();
+        let block = heap.allocate(bytes).ok_or_else(|| full(heap))?;
+        self.make_resident(heap, &block).map(|()| block.clone()).inspect_err(|_| heap.free(block))
     }
 
     /// Has the ledger grant, and the system provide, what of a block is not resident yet; on all ranks, or on none.
     fn make_resident(&self, heap: &mut Heap, block: &Block) -> Result<()> {
         let node = &self.inner.node;
         let absent = heap.absent(block);
-        let asked = absent.iter().map(|range| range.end - range.start).sum::<u64>();
-        let me = node.who().local_rank;
-        let refusal = match node.ledger().grant(asked) {
-            Err(refused) => [self.rank() as u64 + 1, asked, refused.granted, refused.limit],
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let wanted = absent.iter().map(|range| range.end - range.start).sum::<u64>();
+        let refusal = match node.ledger().grant(wanted) {
+            Err(refused) => [self.rank() as u64 + 1, wanted, refused.granted, refused.limit],
             Ok(()) => [0; 4],
         };
         // One rank's refusal is everybody's: the highest such rank speaks.
         let all: Vec<u64> = self.all_gather(&refusal)?;
-        if let Some(&[rank, asked, granted, limit]) = all.as_chunks::<4>().0.iter().rfind(|refusal| refusal[0] != 0) {
+        let speaker = all.as_chunks::<4>().0.iter().rfind(|refusal| refusal[0] != 0);
+        if let Some(&[rank, asked, granted, limit]) = speaker {
             if refusal[0] == 0 {
-                node.ledger().release(asked);
+                node.ledger().release(wanted);
             }
             return Err(Error::Memory { rank: rank as usize - 1, asked, granted, limit });
         }
-        let mut populated = Ok(());
-        for range in absent {
-            let range = HEAP_START + range.start..HEAP_START + range.end;
-            populated = populated.and_then(|()| node.window().populate(me, range));
-        }
+        let me = node.who().local_rank;
+        let in_slot = |range: &Range<u64>| HEAP_START + range.start..HEAP_START + range.end;
+        let populated = absent.iter().try_for_each(|range| node.window().populate(me, in_slot(range)));
         let mut failed = [u64::from(populated.is_err())];
         self.all_reduce(&mut failed, Reduce::Sum)?;
-        heap.mark_resident(block);
-        match (failed, populated) {
-            ([0], _) => Ok(()),
-            // The books say resident everywhere; what is not will be made so on first touch.
-            (_, Err(error)) => Err(error),
-            ([ranks], Ok(())) => {
-                Err(Error::Job(format!("{ranks} ranks could not populate {asked} bytes granted to them")))
-            }
+        if failed == [0] {
+            heap.mark_resident(block);
+            return Ok(());
+        }
+        for range in &absent {
+            self.give_back(range);
+        }
+        populated?;
+        Err(Error::Job(format!("{} other ranks could not populate {wanted} bytes granted to them", failed[0])))
+    }
+
+    /// Gives free resident pages back, if more than `mark` bytes of them are kept.
+    fn trim(&self, heap: &mut Heap, mark: u64) {
+        for range in heap.trim(mark) {
+            self.give_back(&range);
+        }
+    }
+
+    /// Gives pages of the heap back to the system and the ledger.
+    fn give_back(&self, range: &Range<u64>) {
+        let node = &self.inner.node;
+        let bytes = range.end - range.start;
+        match node.window().give_back(node.who().local_rank, HEAP_START + range.start..HEAP_START + range.end) {
+            Ok(()) => node.ledger().release(bytes),
+            // They stay granted, as they are still there.
+            Err(error) => tracing::warn!("{bytes} free bytes stay resident: {error}"),
         }
     }
 
     /// Frees a region. Collective (`ARMCI_Free`); completes everybody's operations first.
     ///
     /// # Errors
-    /// As [`World::barrier`]; the region is freed all the same.
+    /// As [`World::barrier`]; the region is freed all the same. [`Error::NoRegion`] if it is not one of this world;
+    /// nothing is freed then.
     pub fn free(&self, region: Region) -> Result<()> {
-        let fenced = self.barrier();
         self.check_open()?;
-        let Region { id, block } = region;
-        let node = &self.inner.node;
-        node.mine().regions.withdraw(id);
+        let fenced = self.barrier();
+        self.own(&region)?;
+        let Region { id, block, .. } = region;
+        self.inner.node.mine().regions.withdraw(id);
         let mut books = self.inner.memory.borrow_mut();
+        books.note(u64::MAX, id);
         books.names.give_back(id);
         books.by_offset.remove(&(HEAP_START + block.offset));
         books.heap.free(block);
-        for range in books.heap.trim(KEEP_RESIDENT) {
-            let bytes = range.end - range.start;
-            let range = HEAP_START + range.start..HEAP_START + range.end;
-            if let Err(error) = node.window().give_back(node.who().local_rank, range) {
-                tracing::warn!("{bytes} free bytes stay resident: {error}");
-            }
-            node.ledger().release(bytes);
-        }
+        self.trim(&mut books.heap, KEEP_RESIDENT);
         fenced
+    }
+
+    /// This rank's part of a region, if the region is this world's and alive.
+    fn own(&self, region: &Region) -> Result<Part> {
+        let node = &self.inner.node;
+        let part = node.mine().regions.part(region.id).filter(|_| region.window == node.window().base());
+        part.ok_or(Error::NoRegion { region: region.id, rank: self.rank() })
     }
 
     /// Where this rank's own part of a region lies, and how many bytes it has.
@@ -289,8 +340,7 @@ impl World {
     /// [`Error::NoRegion`] if the region was freed.
     pub fn local_part(&self, region: &Region) -> Result<(*mut u8, usize)> {
         let node = &self.inner.node;
-        let rank = self.rank();
-        let part = node.mine().regions.part(region.id).ok_or(Error::NoRegion { region: region.id, rank })?;
+        let part = self.own(region)?;
         Ok((node.window().address(node.who().local_rank, part.offset), part.len as usize))
     }
 
@@ -301,8 +351,8 @@ impl World {
     pub fn address(&self, region: &Region, rank: usize) -> Result<*mut u8> {
         let node = &self.inner.node;
         let slot = node.slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
-        let part = node.control(slot).regions.part(region.id).ok_or(Error::NoRegion { region: region.id, rank })?;
-        Ok(node.window().address(slot, part.offset))
+        // A region begins at the same offset in every slot.
+        Ok(node.window().address(slot, self.own(region)?.offset))
     }
 
     /// The pointer to what lies at `address` in the memory of `rank`: the way of programs that know places as
@@ -336,7 +386,7 @@ impl World {
     /// If the table is full.
     pub fn register<F>(&self, handler: F) -> Result<HandlerId>
     where
-        F: Fn(Delivery<'_>, &mut Reply<'_>) -> std::result::Result<(), String> + Send + Sync + 'static,
+        F: Fn(Delivery<'_>, &mut Reply) -> std::result::Result<(), String> + Send + Sync + 'static,
     {
         let registered = self.inner.service.handlers().register(Box::new(handler));
         registered.ok_or_else(|| Error::Argument("256 handlers are registered, which is all that fit".into()))
@@ -377,7 +427,7 @@ impl World {
         let inline: &[u8] = if short { payload } else { &[] };
         let staged_len = if short { 0 } else { payload.len() };
         let message = Outgoing { handler: handler.0, slot, inline: [inline, &[]], staged_len };
-        origin.post(&message, Outstanding { target, region: None, access: Access::User }, detached);
+        origin.post(&message, Outstanding { target, region: None, access: Access::Other }, detached);
         Ok(slot)
     }
 
@@ -407,14 +457,17 @@ impl World {
     }
 
     /// Meets all ranks; nothing else.
-    pub(crate) fn synchronize(&self) {
+    pub(crate) fn meet(&self) {
         let node = &self.inner.node;
         let ranks = node.ranks();
         if ranks == 1 {
             return;
         }
-        let ring_all = || (0..ranks).for_each(|slot| Bell::ring(&node.control(slot).main_bell));
-        node.barrier().arrive(ranks as u32, ring_all, |ready| self.inner.origin.wait(ready));
+        // Ranks without a progress thread sleep where messages wake them too.
+        let others = || (0..ranks).map(|slot| node.control(slot)).filter(|control| !control.attention.threaded());
+        let ring_others = || others().for_each(|control| control.main_bell.ring());
+        let wait = |bell: &Bell, ready: &mut dyn FnMut() -> bool| self.inner.origin.wait_with_all(bell, ready);
+        node.barrier().arrive(ranks as u32, ring_others, wait);
     }
 
     /// The number of the next round of exchange.
@@ -433,7 +486,7 @@ impl World {
     }
 
     #[inline]
-    pub(crate) fn transport(&self) -> &Shm {
+    pub(crate) fn transport(&self) -> &Wire {
         &self.inner.transport
     }
 
@@ -445,5 +498,26 @@ impl World {
     #[inline]
     pub(crate) fn count(&self) -> &Counters {
         &self.inner.count
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_of_another_world_is_refused() {
+        let (here, there) = (World::init().unwrap(), World::init().unwrap());
+        let region = here.allocate(64).unwrap();
+        let same_name = there.allocate(64).unwrap();
+        assert_eq!(region.id(), same_name.id());
+        assert!(matches!(there.local_part(&region), Err(Error::NoRegion { .. })));
+        assert!(matches!(there.free(region), Err(Error::NoRegion { .. })));
+        there.free(same_name).unwrap();
+        let next = there.allocate(64).unwrap();
+        there.put_value(1u8, next.at(0, 63)).unwrap();
+        there.free(next).unwrap();
+        there.finalize().unwrap();
+        here.finalize().unwrap();
     }
 }

@@ -42,6 +42,7 @@ impl<T: Pod> GlobalArray<T> {
     /// # Errors
     /// As [`GlobalArray::create`].
     pub fn create_with_blocks(world: &World, name: &str, shape: [usize; 2], min_block: [usize; 2]) -> Result<Self> {
+        const { assert!(align_of::<T>() <= 64, "blocks are aligned to 64 bytes, which is too little for this type") };
         let elements = shape[0].checked_mul(shape[1]).and_then(|count| count.checked_mul(size_of::<T>()));
         if elements.is_none_or(|bytes| bytes > isize::MAX as usize) {
             return Err(Error::TooLarge { array: name.into(), shape, element: size_of::<T>() });
@@ -53,8 +54,9 @@ impl<T: Pod> GlobalArray<T> {
             .map_err(|source| Error::Runtime { array: name.into(), source })?;
         let array =
             GlobalArray { world: world.clone(), name: name.into(), region, distribution, element: Default::default() };
+        // Neither can fail on one rank alone: the region is there, and synchronising completes nothing.
         array.fill_own(T::zeroed())?;
-        array.sync()?;
+        world.synchronize().map_err(|source| array.runtime(source))?;
         Ok(array)
     }
 
@@ -92,9 +94,11 @@ impl<T: Pod> GlobalArray<T> {
     /// # Errors
     /// As [`GlobalArray::sync`].
     pub fn fill(&self, value: T) -> Result<()> {
-        self.sync()?;
-        self.fill_own(value)?;
-        self.sync()
+        // A rank that has something to report must still meet the others.
+        let before = self.sync();
+        let filled = self.fill_own(value);
+        let after = self.sync();
+        before.and(filled).and(after)
     }
 
     /// Copies `source` into a patch (`NGA_Put`). On return `source` may be reused; others see it after a sync.

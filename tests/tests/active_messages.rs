@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use armci_core::{Error, INLINE_MAX, STAGING_BYTES};
+use armci_core::{Error, INLINE_MAX, STAGING_BYTES, SharedCounter};
+use global_arrays::GlobalArray;
 use tests::{Ranks, matrix};
 
 #[test]
@@ -26,6 +27,26 @@ fn a_reply_answers_its_request() {
                 assert_eq!(world.request(target, reverse, &sent).unwrap(), expected);
             }
         }
+        world.barrier().unwrap();
+    });
+}
+
+#[test]
+fn a_payload_stays_what_it_is_while_its_reply_grows() {
+    matrix(|world| {
+        let overwrite = world
+            .register(|delivery, reply| {
+                let text = std::str::from_utf8(delivery.payload).map_err(|error| error.to_string())?;
+                reply.set(&[0xff; 5_000])?;
+                if !text.bytes().all(|byte| byte == b'a') {
+                    return Err("the payload changed under its handler".into());
+                }
+                reply.set(delivery.payload)
+            })
+            .unwrap();
+        world.barrier().unwrap();
+        let sent = [b'a'; 6_000];
+        assert_eq!(world.request((world.rank() + 1) % world.size(), overwrite, &sent).unwrap(), sent);
         world.barrier().unwrap();
     });
 }
@@ -61,9 +82,10 @@ fn messages_of_one_rank_are_served_in_order() {
     });
 }
 
+// Twenty-four ranks have more credits together than an inbox has places.
 #[test]
 fn a_flood_of_everybody_to_one_neither_loses_nor_hangs() {
-    for (ranks, progress) in [(4, "thread"), (4, "none"), (16, "thread"), (16, "none")] {
+    for (ranks, progress) in [(4, "thread"), (4, "none"), (24, "thread"), (24, "none")] {
         Ranks::new(ranks).env("ARMCI_PROGRESS", progress).run(|world| {
             let sum = Arc::new(AtomicU64::new(0));
             let total = sum.clone();
@@ -98,10 +120,45 @@ fn refusals_reach_the_sender() {
         world.send(target, refuse, &[]).unwrap();
         assert!(matches!(world.fence(target), Err(Error::Refused { .. })));
         world.fence(target).unwrap();
+        // Several refusals: each fence tells those of its target, and how many.
+        for _ in 0..3 {
+            (0..world.size()).for_each(|rank| world.send(rank, refuse, &[]).unwrap());
+        }
+        world.synchronize().unwrap();
+        for rank in 0..world.size() {
+            match world.fence(rank) {
+                Err(Error::Refused { rank: from, more, .. }) => assert_eq!((from, more), (rank, 2)),
+                other => panic!("{other:?}"),
+            }
+        }
+        world.fence_all().unwrap();
         assert!(matches!(world.send(world.size(), refuse, &[]), Err(Error::Rank { .. })));
         let long = world.send(0, refuse, &vec![0; STAGING_BYTES + 1]).unwrap_err();
         assert!(matches!(long, Error::MessageTooLong { .. }));
         world.barrier().unwrap();
+    });
+}
+
+/// One rank's pending refusal is reported there, and leaves nobody waiting in a collective of several steps.
+#[test]
+fn a_pending_refusal_does_not_part_the_ranks() {
+    matrix(|world| {
+        let refuse = world.register(|_, _| Err("no".into())).unwrap();
+        let counter = SharedCounter::create(world).unwrap();
+        let array = GlobalArray::<f64>::create(world, "a", [4, 4]).unwrap();
+        let refused = || {
+            if world.rank() == 0 {
+                world.send(world.size() - 1, refuse, &[]).unwrap();
+            }
+        };
+        refused();
+        let another = GlobalArray::<f64>::create(world, "b", [4, 4]).unwrap();
+        let told = [counter.reset().is_err(), array.zero().is_err()];
+        assert_eq!(told.iter().filter(|told| **told).count(), usize::from(world.rank() == 0));
+        refused();
+        assert_eq!(another.destroy().is_err(), world.rank() == 0);
+        array.destroy().unwrap();
+        counter.destroy().unwrap();
     });
 }
 

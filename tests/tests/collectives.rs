@@ -119,6 +119,37 @@ fn too_much_memory_is_an_error_on_every_rank() {
     }
 }
 
+/// What was freed stays resident, but not at the price of a refusal.
+#[test]
+fn free_memory_is_not_held_hostage() {
+    for ranks in [1, 2, 3, 4] {
+        Ranks::new(ranks).env("ARMCI_MEMORY", "100M").run(|world| {
+            const MIB: usize = 1 << 20;
+            let pieces: Vec<_> = (0..5).map(|_| world.allocate(4 * MIB).unwrap()).collect();
+            let kept = world.allocate(8).unwrap();
+            world.put_value(7u8, kept.at(world.rank(), 0)).unwrap();
+            pieces.into_iter().for_each(|piece| world.free(piece).unwrap());
+            // 20 MiB are free and resident on each rank, in one range; 22 fit only elsewhere.
+            let large = world.allocate(22 * MIB).unwrap();
+            world.put_value(9u8, large.at(world.rank(), 22 * MIB - 1)).unwrap();
+            assert_eq!(world.get_value::<u8>(kept.at(world.rank(), 0)).unwrap(), 7);
+            world.free(large).unwrap();
+            world.free(kept).unwrap();
+        });
+    }
+}
+
+#[test]
+fn unequal_collective_calls_are_found_out() {
+    Ranks::new(3).run(|world| {
+        let (a, b) = (world.allocate(64).unwrap(), world.allocate(128).unwrap());
+        let (first, second) = if world.rank() == 1 { (b, a) } else { (a, b) };
+        world.free(first).unwrap();
+        world.free(second).unwrap();
+        assert!(matches!(world.allocate(64), Err(Error::Diverged { rank: 1 })));
+    });
+}
+
 #[test]
 fn regions_beyond_the_table_are_an_error() {
     Ranks::new(2).run(|world| {
@@ -143,9 +174,15 @@ fn nothing_can_be_asked_after_finalize() {
     Ranks::new(2).run_bare(|| {
         let world = armci_core::World::init().unwrap();
         let counter = armci_core::SharedCounter::create(&world).unwrap();
+        let region = world.allocate(64).unwrap();
         world.finalize().unwrap();
         assert!(world.barrier().unwrap_err().to_string().contains("finalize"));
+        assert!(counter.next().is_err());
         assert!(counter.destroy().is_err());
+        assert!(world.put(&[1u8], region.at(0, 0)).is_err());
+        assert!(world.get_value::<u8>(region.at(0, 0)).is_err());
+        assert!(world.fence(0).is_err() && world.fence_all().is_err());
+        assert!(world.finalize().is_err(), "a rank leaves once");
         assert!(world.allocate(8).is_err());
         assert!(armci_core::World::init().is_err(), "a process joins once");
     });

@@ -58,16 +58,27 @@ fn neighbours_of_a_put_stay_as_they_are() {
     });
 }
 
+/// Readers see one of the two values that a writer puts by turns, never a mixture.
 #[test]
-fn typed_values_arrive_whole() {
+fn aligned_words_never_tear() {
     matrix(|world| {
-        let region = world.allocate(8 * world.size()).unwrap();
-        for round in 0..50u64 {
-            let value = (round << 32 | world.rank() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            world.put_value(value, region.at(0, world.rank())).unwrap();
-            world.fence(0).unwrap();
-            assert_eq!(world.get_value::<u64>(region.at(0, world.rank())).unwrap(), value);
+        let region = world.allocate(64).unwrap();
+        world.put(&[0u64; 8], region.at(world.rank(), 0)).unwrap();
+        world.barrier().unwrap();
+        let mut eight = [0u64; 8];
+        for round in 0..3_000 {
+            if world.rank() == 0 {
+                let value = if round % 2 == 0 { u64::MAX } else { 0 };
+                world.put_value(value, region.at(0, 3)).unwrap();
+                world.put(&[value; 8], region.at(0, 0)).unwrap();
+            } else {
+                let value = world.get_value::<u64>(region.at(0, 3)).unwrap();
+                assert!(value == 0 || value == u64::MAX, "{value:#x}");
+                world.get(region.at(0, 0), &mut eight).unwrap();
+                assert!(eight.iter().all(|value| *value == 0 || *value == u64::MAX), "{eight:x?}");
+            }
         }
+        world.barrier().unwrap();
         world.free(region).unwrap();
     });
 }

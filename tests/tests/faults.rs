@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use armci_core::{SharedCounter, World};
+use armci_core::{Region, World};
 use tests::Ranks;
 
 /// Ends the calling rank as `kill -9` would.
@@ -13,50 +13,56 @@ fn die() -> ! {
 }
 
 /// Runs a job in which rank 1 dies once everybody is there, while the others wait in `wait`.
-fn others_wait_in(progress: &str, wait: impl FnOnce(&World)) {
+fn others_wait_in(progress: &str, wait: impl FnOnce(&World, &Region)) {
     let started = Instant::now();
     let outcome = Ranks::new(4).env("ARMCI_PROGRESS", progress).env("ARMCI_PROTOCOL", "am").expect_failure(|world| {
-        let counter = SharedCounter::create(world).unwrap();
+        let region = world.allocate(64).unwrap();
         world.barrier().unwrap();
         if world.rank() == 1 {
             std::thread::sleep(Duration::from_millis(50));
             die();
         }
-        counter.next().unwrap();
-        wait(world);
+        wait(world, &region);
         panic!("rank {} was not waiting for rank 1", world.rank());
     });
     let failure = outcome.failed.expect("a rank failed");
     assert_eq!(failure.rank, 1);
     assert!(failure.reason.contains("SIGKILL"), "{}", failure.reason);
     assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
-    let left: Vec<_> =
-        std::fs::read_dir("/dev/shm").into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
-    assert!(!left.iter().any(|name| name.to_string_lossy().contains("armci")), "{left:?}");
 }
 
 #[test]
 fn in_a_barrier() {
-    others_wait_in("thread", |world| world.barrier().unwrap());
+    others_wait_in("thread", |world, _| world.barrier().unwrap());
 }
 
 #[test]
 fn in_a_barrier_without_progress_thread() {
-    others_wait_in("none", |world| world.barrier().unwrap());
+    others_wait_in("none", |world, _| world.barrier().unwrap());
 }
 
 #[test]
 fn for_a_reply() {
-    others_wait_in("thread", |world| {
-        // What the dead rank's inbox takes is never answered.
-        let region = world.allocate(64);
-        let _ = region.map(|region| world.get_value::<u64>(region.at(1, 0)));
+    others_wait_in("thread", |world, region| {
+        // Alive, rank 1 answers at once; dead, it never does.
+        loop {
+            world.get_value::<u64>(region.at(1, 0)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn for_room_in_its_inbox() {
+    others_wait_in("none", |world, region| {
+        loop {
+            world.put_value(1u64, region.at(1, 0)).unwrap();
+        }
     });
 }
 
 #[test]
 fn computing() {
-    others_wait_in("thread", |_| std::thread::sleep(Duration::from_secs(30)));
+    others_wait_in("thread", |_, _| std::thread::sleep(Duration::from_secs(30)));
 }
 
 #[test]
@@ -83,6 +89,20 @@ fn a_panic_in_a_handler_ends_the_job() {
     });
     assert_eq!(outcome.failed.unwrap().rank, 1);
     assert!(String::from_utf8_lossy(&outcome.stderr).contains("the handler broke"));
+}
+
+/// The same where the rank's own thread serves, in the middle of a barrier, and would catch the panic.
+#[test]
+fn a_panic_in_a_handler_cannot_be_caught_by_who_happens_to_serve_it() {
+    let outcome = Ranks::new(2).env("ARMCI_PROGRESS", "none").expect_failure(|world| {
+        let bad = world.register(|_, _| panic!("the handler broke")).unwrap();
+        world.barrier().unwrap();
+        if world.rank() == 0 {
+            world.request(1, bad, &[]).unwrap();
+        }
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.barrier()));
+    });
+    assert_eq!(outcome.failed.unwrap().rank, 1);
 }
 
 #[test]

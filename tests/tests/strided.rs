@@ -134,6 +134,9 @@ fn shapes_that_contradict_themselves_are_refused() {
         assert!(message.contains("880") && message.contains("800"), "{message}");
         assert!(matches!(refused(&[1, 3], &[1], &[50]), Error::Bounds { .. }));
         assert!(matches!(refused(&[1, usize::MAX], &[1], &[1 << 60]), Error::Shape(_)), "no wrap-around");
+        // Strides of zero make the span small, and the number of elements is still too large.
+        assert!(matches!(refused(&[1, 1 << 40, 1 << 40], &[0, 0], &[0, 0]), Error::Shape(_)));
+        assert!(matches!(refused(&[8, 1 << 62], &[0], &[0]), Error::Shape(_)));
         world.barrier().unwrap();
         world.free(region).unwrap();
     });

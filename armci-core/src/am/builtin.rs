@@ -10,13 +10,12 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::message::{REPLY_INLINE_MAX, STAGING_BYTES};
 use crate::accumulate::kernels::ElementKind;
 use crate::copy::Patch;
 use crate::memory::RegionId;
 use crate::node::Node;
-use crate::rmw::RmwArgs;
-use crate::transport::{Incoming, Remote, Transport};
+use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
+use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport};
 
 /// Ids of the built-in handlers.
 pub(crate) const PUT: u16 = 1;
@@ -58,6 +57,49 @@ pub(crate) struct AccumulateArgs {
     pub(crate) rows: Rows,
     pub(crate) alpha: [u8; 16],
     pub(crate) kind: u64,
+}
+
+/// The arguments of a read-modify-write message.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct RmwArgs {
+    pub(crate) region: u64,
+    pub(crate) offset: u64,
+    pub(crate) operand: u64,
+    pub(crate) compare: u64,
+    /// 0 fetch-and-add, 1 swap, 2 compare-and-swap.
+    pub(crate) kind: u32,
+    /// 8 or 4 bytes.
+    pub(crate) bytes: u32,
+}
+
+impl RmwArgs {
+    /// What a message says for `rmw` at `offset` of `region`.
+    pub(crate) fn new(region: u64, offset: u64, rmw: Rmw) -> Self {
+        let Rmw { kind, wide, operand, compare } = rmw;
+        let kind = match kind {
+            RmwKind::FetchAdd => 0,
+            RmwKind::Swap => 1,
+            RmwKind::CompareSwap => 2,
+        };
+        RmwArgs { region, offset, operand, compare, kind, bytes: if wide { 8 } else { 4 } }
+    }
+
+    /// What it asks for; `None` if that makes no sense.
+    pub(crate) fn rmw(&self) -> Option<Rmw> {
+        let kind = match self.kind {
+            0 => RmwKind::FetchAdd,
+            1 => RmwKind::Swap,
+            2 => RmwKind::CompareSwap,
+            _ => return None,
+        };
+        let wide = match self.bytes {
+            8 => true,
+            4 => false,
+            _ => return None,
+        };
+        Some(Rmw { kind, wide, operand: self.operand, compare: self.compare })
+    }
 }
 
 /// Serves a message of this crate; says how long the reply is.

@@ -4,15 +4,18 @@
 //! the same id everywhere. The table only grows, so serving reads it without a lock.
 //!
 //! # Safety
-//! REQUEST-SLOT (see `transport/shm`): the reply's place belongs to the server
-//! until the reply is complete, which is after the handler has returned.
+//! REQUEST-SLOT (see `transport/shm.rs`): the reply's place belongs to the
+//! server until the reply is complete. It may be the very place of the payload,
+//! which a handler holds by reference; so a reply is gathered elsewhere and
+//! delivered after the handler has returned.
 #![allow(unsafe_code)]
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::message::{REPLY_INLINE_MAX, STAGING_BYTES};
+use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
 use crate::transport::Incoming;
 
 /// Handlers a program may register.
@@ -33,16 +36,17 @@ pub struct Delivery<'a> {
     pub payload: &'a [u8],
 }
 
-/// The place for a handler's answer: at most [`STAGING_BYTES`](super::STAGING_BYTES).
+/// A handler's answer: at most [`STAGING_BYTES`](crate::STAGING_BYTES).
 #[derive(Debug)]
-pub struct Reply<'a> {
-    incoming: &'a Incoming<'a>,
-    pub(crate) len: usize,
+pub struct Reply {
+    short: [u8; REPLY_INLINE_MAX],
+    long: Vec<u8>,
+    len: usize,
 }
 
-impl<'a> Reply<'a> {
-    pub(crate) fn new(incoming: &'a Incoming<'a>) -> Self {
-        Reply { incoming, len: 0 }
+impl Reply {
+    fn empty() -> Self {
+        Reply { short: [0; REPLY_INLINE_MAX], long: Vec::new(), len: 0 }
     }
 
     /// Answers with `bytes`, instead of whatever was set before.
@@ -53,15 +57,38 @@ impl<'a> Reply<'a> {
         if bytes.len() > STAGING_BYTES {
             return Err(format!("a reply of {} bytes was set, but at most {STAGING_BYTES} fit", bytes.len()));
         }
-        let to = if bytes.len() <= REPLY_INLINE_MAX { self.incoming.reply_inline } else { self.incoming.reply_staged };
-        // SAFETY: REQUEST-SLOT, and the length fits. The source may be the very payload (an echo): `copy` allows it.
-        unsafe { std::ptr::copy(bytes.as_ptr(), to, bytes.len()) };
+        if let Some(short) = self.short.get_mut(..bytes.len()) {
+            short.copy_from_slice(bytes);
+        } else {
+            self.long.clear();
+            self.long.extend_from_slice(bytes);
+        }
         self.len = bytes.len();
         Ok(())
     }
+
+    /// A reply of `bytes`, or of as many of them as fit.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut reply = Reply::empty();
+        // What was cut fits.
+        let _ = reply.set(&bytes[..bytes.len().min(STAGING_BYTES)]);
+        reply
+    }
+
+    /// Puts the answer where the sender will look for it; says how long it is.
+    pub(crate) fn deliver(&self, incoming: &Incoming<'_>) -> usize {
+        let (from, to) = if self.len <= REPLY_INLINE_MAX {
+            (&self.short[..self.len], incoming.reply_inline)
+        } else {
+            (&self.long[..], incoming.reply_staged)
+        };
+        // SAFETY: REQUEST-SLOT; the lengths fit, and nobody holds the payload any more.
+        unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        self.len
+    }
 }
 
-type Handler = Box<dyn Fn(Delivery<'_>, &mut Reply<'_>) -> Result<(), String> + Send + Sync>;
+type Handler = Box<dyn Fn(Delivery<'_>, &mut Reply) -> Result<(), String> + Send + Sync>;
 
 /// The handlers of this rank.
 pub(crate) struct Handlers {
@@ -88,14 +115,29 @@ impl Handlers {
         Some(HandlerId(FIRST_USER_HANDLER + index as u16))
     }
 
-    /// Runs the handler a message is for.
-    pub(crate) fn run(&self, incoming: &Incoming<'_>, reply: &mut Reply<'_>) -> Result<(), String> {
+    /// Runs the handler a message is for, and delivers its reply, whose length it returns.
+    ///
+    /// A handler that panics ends the process: others depend on this rank being served, and what it left half done
+    /// nobody knows.
+    pub(crate) fn run(&self, incoming: &Incoming<'_>) -> Result<usize, String> {
         let index = usize::from(incoming.handler).checked_sub(FIRST_USER_HANDLER.into());
         let handler = index.and_then(|index| self.table.get(index)?.get()).ok_or(
             "no such handler is registered there: every rank must register the same handlers, in the same order, \
              and pass a barrier before the first message",
         )?;
-        let payload = if incoming.staged.is_empty() { incoming.inline } else { incoming.staged };
-        handler(Delivery { source: incoming.source, payload }, reply)
+        let mut reply = Reply::empty();
+        let run = || {
+            let payload = if incoming.staged.is_empty() { incoming.inline } else { incoming.staged };
+            handler(Delivery { source: incoming.source, payload }, &mut reply)
+        };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result?,
+            Err(_) => {
+                // The panic's own message has been printed by the panic hook.
+                eprintln!("an active-message handler panicked while it served rank {}", incoming.source);
+                std::process::abort();
+            }
+        }
+        Ok(reply.deliver(incoming))
     }
 }

@@ -19,9 +19,7 @@
 
 pub(crate) mod builtin;
 pub(crate) mod handlers;
-pub(crate) mod message;
 pub(crate) mod origin;
 pub(crate) mod service;
 
 pub use handlers::{Delivery, HandlerId, Reply};
-pub use message::{INLINE_MAX, STAGING_BYTES};

@@ -18,18 +18,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::message::{PENDING, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
 use super::service::{Server, Service};
 use crate::consistency::{self, Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};
 use crate::memory::RegionId;
 use crate::node::Node;
-use crate::sync::wait::{Help, wait_until};
-use crate::transport::shm::Shm;
-use crate::transport::{Again, Outgoing, Transport};
+use crate::node::message::{PENDING, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
+use crate::sync::bell::Bell;
+use crate::sync::wait::{Help, Patience, wait_until};
+use crate::transport::{Again, Outgoing, Transport, Wire};
 
 /// Attempts to send into a full inbox before a short sleep: nobody rings for room.
 const ATTEMPTS: u32 = 200;
+/// How long ranks that all wait for each other, on too few cores, hand the cores around before they sleep.
+const YIELD: Duration = Duration::from_micros(200);
 const FULL_INBOX_SLEEP: Duration = Duration::from_micros(50);
 
 /// Slots one operation may hold at once, so that others can still be sent.
@@ -43,37 +45,57 @@ struct Sent {
     detached: bool,
 }
 
+/// Detached messages that a target refused.
+#[derive(Debug)]
+struct Refusal {
+    rank: usize,
+    handler: u16,
+    reason: String,
+    /// Messages refused besides.
+    more: u64,
+}
+
+impl Refusal {
+    fn into_error(self, more_elsewhere: u64) -> Error {
+        let Refusal { rank, handler, reason, more } = self;
+        Error::Refused { rank, handler, reason, more: more + more_elsewhere }
+    }
+}
+
 /// The origin context of a thread.
 #[derive(Debug)]
 pub(crate) struct Origin {
     node: Arc<Node>,
-    transport: Shm,
+    transport: Wire,
     service: Arc<Service>,
-    spin: Duration,
+    /// For waits for one rank, and for waits of all for all.
+    patience: Patience,
+    patience_with_all: Patience,
     /// One bit per slot that is free.
     free: Cell<u32>,
     /// What each taken slot was used for.
     sent: RefCell<[Option<Sent>; REQUEST_SLOTS]>,
     /// Detached messages under way.
     detached: Cell<usize>,
-    /// The first refusal of a detached message since the last fence.
-    refused: RefCell<Option<Error>>,
+    /// Refusals of detached messages since the last fence: per target the first, and how many more.
+    refused: RefCell<Vec<Refusal>>,
     conflicts: Cell<ConflictCounts>,
 }
 
 impl Origin {
-    /// The context of a thread that spins for `spin` before it sleeps.
-    pub(crate) fn new(node: Arc<Node>, transport: Shm, service: Arc<Service>, spin: Duration) -> Self {
+    /// The context of a thread that spins for `spin` before it sleeps; `crowded` says that cores are scarce.
+    pub(crate) fn new(node: Arc<Node>, transport: Wire, service: Arc<Service>, spin: Duration, crowded: bool) -> Self {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
         Origin {
             node,
             transport,
             service,
-            spin,
+            patience: Patience::spinning(spin),
+            patience_with_all: if crowded { Patience::yielding(YIELD) } else { Patience::spinning(spin) },
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
-            refused: RefCell::new(None),
+            refused: RefCell::new(Vec::new()),
             conflicts: Cell::new(ConflictCounts::default()),
         }
     }
@@ -135,7 +157,7 @@ impl Origin {
         self.wait(|| self.is_done(slot));
         let result = self.reply(slot, |status, reply| match status {
             Status::Done => Ok(read(reply)),
-            Status::Refused => Err(self.refusal(slot, reply)),
+            Status::Refused => Err(self.refusal(slot, reply).into_error(0)),
         });
         self.release(slot);
         result
@@ -150,7 +172,20 @@ impl Origin {
             let concerns = |sent: &Sent| sent.detached && target.is_none_or(|target| target == sent.what.target);
             self.wait_for(concerns);
         }
-        self.refused.borrow_mut().take().map_or(Ok(()), Err)
+        let mut refused = self.refused.borrow_mut();
+        let mut concerned = refused.extract_if(.., |refusal| target.is_none_or(|target| target == refusal.rank));
+        let Some(first) = concerned.next() else { return Ok(()) };
+        let elsewhere = concerned.map(|refusal| refusal.more + 1).sum();
+        Err(first.into_error(elsewhere))
+    }
+
+    /// Keeps a refusal for the fence that asks for it.
+    fn note(&self, refusal: Refusal) {
+        let mut refused = self.refused.borrow_mut();
+        match refused.iter_mut().find(|known| known.rank == refusal.rank) {
+            Some(known) => known.more += 1,
+            None => refused.push(refusal),
+        }
     }
 
     /// Before an operation by remote memory access: waits for what its order demands.
@@ -186,7 +221,29 @@ impl Origin {
     /// Waits until `ready`, serving this rank's inbox meanwhile.
     #[inline]
     pub(crate) fn wait(&self, ready: impl FnMut() -> bool) {
-        wait_until(&self.node.mine().main_bell, self.spin, self, ready);
+        let sleep = |ready: &mut dyn FnMut() -> bool| self.sleep_unless(ready);
+        wait_until(&self.patience, self, sleep, ready);
+    }
+
+    /// As [`Origin::wait`], where all ranks of the node wait for each other and `bell` will ring.
+    #[inline]
+    pub(crate) fn wait_with_all(&self, bell: &Bell, ready: impl FnMut() -> bool) {
+        let threaded = self.service.has_thread();
+        let sleep = |ready: &mut dyn FnMut() -> bool| {
+            if threaded {
+                // Messages are the progress thread's: nobody need wake us for them.
+                self.service.while_waiter_sleeps(|| bell.sleep_unless(ready));
+            } else {
+                self.sleep_unless(ready);
+            }
+        };
+        wait_until(&self.patience_with_all, self, sleep, ready);
+    }
+
+    /// Sleeps until `ready` may hold or there is a message to serve.
+    fn sleep_unless(&self, ready: &mut dyn FnMut() -> bool) {
+        let awake = || ready() || self.service.has_work();
+        self.service.while_waiter_sleeps(|| self.transport.sleep_unless(awake));
     }
 
     /// Waits until no message that `concerns` is under way.
@@ -210,7 +267,7 @@ impl Origin {
                     Status::Refused => Some(self.refusal(slot, reason)),
                 });
                 if let Some(refusal) = refusal {
-                    self.refused.borrow_mut().get_or_insert(refusal);
+                    self.note(refusal);
                 }
                 self.detached.set(self.detached.get() - 1);
                 self.release(slot);
@@ -241,39 +298,28 @@ impl Origin {
         read(status, unsafe { std::slice::from_raw_parts(from, len) })
     }
 
-    fn refusal(&self, slot: usize, reason: &[u8]) -> Error {
+    fn refusal(&self, slot: usize, reason: &[u8]) -> Refusal {
         let (rank, handler) = self.sent.borrow()[slot].map_or((0, 0), |sent| (sent.what.target, sent.handler));
-        Error::Refused { rank, handler, reason: String::from_utf8_lossy(reason).into_owned() }
+        Refusal { rank, handler, reason: String::from_utf8_lossy(reason).into_owned(), more: 0 }
     }
 }
 
 impl Help for Origin {
     fn enter(&self) {
-        self.node.mine().attention.enter();
+        self.transport.begin_looking();
     }
 
     fn help(&self) -> bool {
         self.service.advance(Server::Waiter) != 0
     }
 
-    fn has_work(&self) -> bool {
-        self.service.has_message()
-    }
-
-    fn asleep(&self, sleep: impl FnOnce()) {
-        self.service.while_waiter_sleeps(sleep);
-    }
-
     fn leave(&self) {
-        let mine = self.node.mine();
-        mine.attention.leave();
+        self.transport.end_looking();
         // A sender may have seen us looking just before: its message is ours to serve, or to pass on.
-        while self.service.has_message() {
-            if self.service.advance(Server::Waiter) == 0 {
-                if mine.attention.threaded() {
-                    mine.service_bell.ring();
-                }
-                break;
+        if self.service.has_message() {
+            self.service.advance(Server::Waiter);
+            if self.service.has_message() {
+                self.transport.pass_on();
             }
         }
     }

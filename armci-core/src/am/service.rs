@@ -4,6 +4,11 @@
 //! progress thread, or a thread of the rank that waits inside a call. The loser
 //! moves on; nobody waits for it, and no lock guards what it touches.
 //!
+//! *Nothing is left lying.* A thread that finds the context owned may go to
+//! sleep although a message waits: the owner, having put the word back, looks
+//! at the inbox once more, behind a sequentially consistent fence. Either that
+//! look finds the message, or the thread woken for the message finds the word free.
+//!
 //! # Safety
 //! SERVICE-OWNER: only the thread that moved the owner word from free to taken,
 //! and has not moved it back, takes messages from the inbox. The word is taken
@@ -11,17 +16,16 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 use crossbeam_utils::CachePadded;
 use progress_thread::Advance;
 
 use super::builtin;
 use super::handlers::{FIRST_USER_HANDLER, Handlers, Reply};
-use super::message::{STAGING_BYTES, Status};
 use crate::node::Node;
-use crate::transport::shm::Shm;
-use crate::transport::{Incoming, Served, Transport};
+use crate::node::message::Status;
+use crate::transport::{Incoming, Served, Transport, Wire};
 
 /// Messages served before the owner word is given up.
 const BATCH: usize = 64;
@@ -40,11 +44,12 @@ pub(crate) enum Server {
 pub(crate) struct Service {
     owner: CachePadded<AtomicU32>,
     node: Arc<Node>,
-    transport: Shm,
+    transport: Wire,
     handlers: Handlers,
     served_by_thread: AtomicU64,
     served_by_waiters: AtomicU64,
     stopping: AtomicBool,
+    threaded: bool,
     /// Whether the progress thread shares its core with the rank's own thread.
     shares: bool,
     /// Threads of the rank that sleep in a wait.
@@ -52,8 +57,9 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// The context of `node`'s rank here; `shares` says that a progress thread has no core of its own.
-    pub(crate) fn new(node: Arc<Node>, transport: Shm, shares: bool) -> Self {
+    /// The context of `node`'s rank here; `threaded` says whether a
+    /// progress thread serves, `shares` that it has no core of its own.
+    pub(crate) fn new(node: Arc<Node>, transport: Wire, threaded: bool, shares: bool) -> Self {
         Service {
             owner: CachePadded::new(AtomicU32::new(0)),
             node,
@@ -62,6 +68,7 @@ impl Service {
             served_by_thread: AtomicU64::new(0),
             served_by_waiters: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            threaded,
             shares,
             sleeping: AtomicU32::new(0),
         }
@@ -79,29 +86,46 @@ impl Service {
         &self.handlers
     }
 
+    /// Whether a progress thread serves this rank.
+    #[inline]
+    pub(crate) fn has_thread(&self) -> bool {
+        self.threaded
+    }
+
     /// Whether a message waits.
     #[inline]
     pub(crate) fn has_message(&self) -> bool {
         self.transport.has_message()
     }
 
+    /// Whether a message waits and nobody is at it.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        self.has_message() && self.owner.load(Ordering::Relaxed) == 0
+    }
+
     /// Serves what waits, if nobody else is at it; says how many messages that were.
     #[inline]
     pub(crate) fn advance(&self, server: Server) -> usize {
-        if !self.has_message() || self.owner.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return 0;
-        }
         let mut served = 0;
-        // SAFETY: SERVICE-OWNER: the word was moved to taken above.
-        while served < BATCH && unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming)) } {
-            served += 1;
+        while served < BATCH
+            && self.has_message()
+            && self.owner.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            // SAFETY: SERVICE-OWNER: the word was moved to taken above.
+            while served < BATCH && unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming)) } {
+                served += 1;
+            }
+            self.owner.store(0, Ordering::Release);
+            fence(Ordering::SeqCst);
         }
-        self.owner.store(0, Ordering::Release);
-        let count = match server {
-            Server::ProgressThread => &self.served_by_thread,
-            Server::Waiter => &self.served_by_waiters,
-        };
-        count.fetch_add(served as u64, Ordering::Relaxed);
+        if served != 0 {
+            let count = match server {
+                Server::ProgressThread => &self.served_by_thread,
+                Server::Waiter => &self.served_by_waiters,
+            };
+            count.fetch_add(served as u64, Ordering::Relaxed);
+        }
         served
     }
 
@@ -114,20 +138,11 @@ impl Service {
         let result = if incoming.handler < FIRST_USER_HANDLER {
             builtin::serve(&self.node, &self.transport, incoming)
         } else {
-            let mut reply = Reply::new(incoming);
-            self.handlers.run(incoming, &mut reply).map(|()| reply.len)
+            self.handlers.run(incoming)
         };
         match result {
             Ok(len) => (Status::Done, len),
-            Err(mut reason) => {
-                while reason.len() > STAGING_BYTES {
-                    reason.pop();
-                }
-                let mut reply = Reply::new(incoming);
-                // The reason was cut to what fits.
-                let _ = reply.set(reason.as_bytes());
-                (Status::Refused, reply.len)
-            }
+            Err(reason) => (Status::Refused, Reply::of(reason.as_bytes()).deliver(incoming)),
         }
     }
 }
@@ -138,8 +153,8 @@ impl Advance for Service {
     }
 
     fn park(&self) {
-        let awake = || self.has_message() || self.stopping.load(Ordering::Acquire);
-        self.node.mine().service_bell.sleep_unless(awake);
+        let awake = || self.has_work() || self.stopping.load(Ordering::Acquire);
+        self.transport.sleep_as_server_unless(awake);
     }
 
     fn may_spin(&self) -> bool {
@@ -148,6 +163,6 @@ impl Advance for Service {
 
     fn wake(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.node.mine().service_bell.ring();
+        self.transport.wake_server();
     }
 }

@@ -4,16 +4,14 @@
 //! sizes. Reductions combine in rank order on every rank, so all get the same bits.
 //!
 //! # Safety
-//! EXCHANGE-ROUND (see [`exchange`]): rounds are made by `World::round` only, which keeps their order.
+//! EXCHANGE-ROUND (see `node/exchange.rs`): rounds are made by `World::round` only, which keeps their order.
 #![allow(unsafe_code)]
-
-pub(crate) mod exchange;
 
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
+use crate::node::exchange::EXCHANGE_BYTES;
 use crate::world::World;
-use exchange::EXCHANGE_BYTES;
 
 /// How a reduction combines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,13 +28,18 @@ pub enum Reduce {
 }
 
 /// A number that reductions combine: `i32`, `i64`, `u64`, `f32`, `f64`.
-pub trait Number: Pod {
+pub trait Number: Pod + sealed::Sealed {
     /// `self` and `other`, combined.
     fn combine(self, reduce: Reduce, other: Self) -> Self;
 }
 
+mod sealed {
+    pub trait Sealed {}
+}
+
 macro_rules! numbers {
     ($($number:ty: $add:ident, $mul:ident);* $(;)?) => {$(
+        impl sealed::Sealed for $number {}
         impl Number for $number {
             #[inline]
             fn combine(self, reduce: Reduce, other: Self) -> Self {
@@ -65,7 +68,7 @@ impl World {
         let round = self.next_round();
         // SAFETY: EXCHANGE-ROUND: our own buffers, and this round's barrier comes next.
         unsafe { self.exchange_of(self.rank()).write(round, mine) };
-        self.synchronize();
+        self.meet();
         round
     }
 
@@ -77,8 +80,18 @@ impl World {
         self.check_open()?;
         // Even a rank with something to report must meet the others.
         let fenced = self.fence_all();
-        self.synchronize();
+        self.meet();
         fenced
+    }
+
+    /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
+    ///
+    /// # Errors
+    /// If this rank has left the job.
+    pub fn synchronize(&self) -> Result<()> {
+        self.check_open()?;
+        self.meet();
+        Ok(())
     }
 
     /// Gives every rank the values that `root` has (`armci_msg_brdcst`). Collective.
@@ -95,7 +108,7 @@ impl World {
             let round = self.round(mine);
             if root != self.rank() {
                 // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
-                unsafe { self.exchange_of(root).read(round, piece.len(), |bytes| piece.copy_from_slice(bytes)) };
+                unsafe { self.exchange_of(root).read(round, piece) };
             }
         }
         Ok(())
@@ -107,19 +120,23 @@ impl World {
     /// If the job has ended.
     pub fn all_reduce<T: Number>(&self, values: &mut [T], reduce: Reduce) -> Result<()> {
         self.check_open()?;
-        let per_round = EXCHANGE_BYTES / size_of::<T>();
-        for piece in values.chunks_mut(per_round) {
+        // A few numbers, the common case, need no memory from the allocator.
+        let (mut few, mut many);
+        let theirs: &mut [T] = if values.len() <= 8 {
+            few = [T::zeroed(); 8];
+            &mut few
+        } else {
+            many = vec![T::zeroed(); values.len().min(EXCHANGE_BYTES / size_of::<T>())];
+            &mut many
+        };
+        for piece in values.chunks_mut(theirs.len()) {
             let round = self.round(bytemuck::cast_slice(piece));
-            let bytes = size_of_val(piece);
+            let theirs = &mut theirs[..piece.len()];
             for rank in 0..self.size() {
                 // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
-                unsafe {
-                    self.exchange_of(rank).read(round, bytes, |theirs| {
-                        let theirs = theirs.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
-                        for (value, other) in piece.iter_mut().zip(theirs) {
-                            *value = if rank == 0 { other } else { value.combine(reduce, other) };
-                        }
-                    });
+                unsafe { self.exchange_of(rank).read(round, bytemuck::cast_slice_mut(theirs)) };
+                for (value, other) in piece.iter_mut().zip(&*theirs) {
+                    *value = if rank == 0 { *other } else { value.combine(reduce, *other) };
                 }
             }
         }
@@ -141,7 +158,7 @@ impl World {
                 let start = rank * mine.len() + index * EXCHANGE_BYTES;
                 let to = &mut bytes[start..start + piece.len()];
                 // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
-                unsafe { self.exchange_of(rank).read(round, piece.len(), |theirs| to.copy_from_slice(theirs)) };
+                unsafe { self.exchange_of(rank).read(round, to) };
             }
         }
         Ok(all)

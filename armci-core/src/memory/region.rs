@@ -138,6 +138,8 @@ impl Names {
 pub struct Region {
     pub(crate) id: RegionId,
     pub(crate) block: super::heap::Block,
+    /// Where the window of its world begins: no other world has a window there.
+    pub(crate) window: u64,
 }
 
 impl Region {

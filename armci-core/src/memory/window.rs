@@ -95,11 +95,11 @@ impl Window {
         let shift = peers.iter().map(|peer| peer.shift as u32).min().unwrap_or(shift);
         let common = peers.iter().fold(u64::MAX, |common, peer| common & peer.candidates);
         if common == 0 {
+            let len = (peers.len() as u64) << shift;
             return Err(Error::Job(format!(
-                "no range of {} bytes of addresses is free in every rank of this node (tried {CANDIDATES}, from \
-                 {CANDIDATE_FIRST:#x}): set ARMCI_SLOT to something smaller; in this rank the ranges are taken by {}",
-                (peers.len() as u64) << shift,
-                mapping_in_the_way().unwrap_or_else(|| "nothing".into()),
+                "no range of {len} bytes of addresses is free in every rank of this node (tried {CANDIDATES}, from \
+                 {CANDIDATE_FIRST:#x} on); in this rank {}; a smaller ARMCI_SLOT needs less",
+                what_is_in_the_way(len),
             )));
         }
         let window = Self::reserve(candidate(common.trailing_zeros()), shift, peers.len())?;
@@ -111,6 +111,11 @@ impl Window {
             }
         }
         Ok((window, memory))
+    }
+
+    /// Where the window begins.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
     }
 
     /// Bytes of a slot.
@@ -287,13 +292,29 @@ fn reserve_range(base: u64, len: u64) -> rustix::io::Result<u64> {
     Err(rustix::io::Errno::EXIST)
 }
 
-/// The first mapping of this process that lies where candidate ranges are.
-fn mapping_in_the_way() -> Option<String> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let end = candidate(CANDIDATES) + WINDOW_MAX;
-    let line = maps.lines().find(|line| {
-        let start = line.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
-        start.is_some_and(|start| (CANDIDATE_FIRST..end).contains(&start))
-    })?;
-    Some(line.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
+/// Why the first candidate range cannot be had, as far as this process can tell.
+fn what_is_in_the_way(len: u64) -> String {
+    match reserve_range(candidate(0), len) {
+        Ok(base) => {
+            // SAFETY: the reservation was made a moment ago and nothing points into it.
+            let _ = unsafe { rustix::mm::munmap(base as *mut c_void, len as usize) };
+            "the first one is free".into()
+        }
+        Err(rustix::io::Errno::NOMEM) => "the address space is limited (see `ulimit -v`)".into(),
+        Err(errno) => {
+            let end = candidate(0) + len;
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+            let overlaps = |line: &&str| {
+                let bounds = line.split(' ').next().and_then(|range| range.split_once('-'));
+                let [from, to] = bounds
+                    .map_or([0, 0], |(from, to)| [from, to].map(|bound| u64::from_str_radix(bound, 16).unwrap_or(0)));
+                from < end && to > candidate(0)
+            };
+            let line = maps.lines().find(overlaps).unwrap_or("something that /proc/self/maps does not show");
+            format!(
+                "the first one is refused ({errno}): {}",
+                line.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+            )
+        }
+    }
 }

@@ -15,15 +15,14 @@ use std::collections::VecDeque;
 use std::ptr;
 
 use crate::accumulate::kernels::ElementKind;
-use crate::am::builtin::{self, AccumulateArgs, Rows};
-use crate::am::message::{INLINE_MAX, STAGING_BYTES};
+use crate::am::builtin::{self, AccumulateArgs, RmwArgs, Rows};
 use crate::am::origin::{PIPELINE, outstanding};
 use crate::consistency::Access;
 use crate::copy::{Patch, copy_patch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
-use crate::rmw::{Rmw, RmwArgs};
-use crate::transport::Outgoing;
+use crate::node::message::{INLINE_MAX, STAGING_BYTES};
+use crate::transport::{Outgoing, Rmw};
 use crate::world::World;
 
 /// Evenly spaced rows that fit one message.
@@ -185,12 +184,14 @@ pub(super) unsafe fn get(world: &World, source: GlobalPtr<u8>, target: *mut u8, 
     let mut collect_oldest = |under_way: &mut VecDeque<(usize, Batch)>| {
         let Some((slot, batch)) = under_way.pop_front() else { return };
         let unpack = |data: &[u8]| {
-            if data.len() == batch.row * batch.rows {
-                // SAFETY: LOCAL-PATCH, and the data is as long as the batch.
-                unsafe { copy_patch(batch.local, data.as_ptr(), &batch.packing(false)) };
+            if data.len() != batch.row * batch.rows {
+                return Err(wrong_length(source.rank(), builtin::GET, batch.row * batch.rows, data.len()));
             }
+            // SAFETY: LOCAL-PATCH, and the data is as long as the batch.
+            unsafe { copy_patch(batch.local, data.as_ptr(), &batch.packing(false)) };
+            Ok(())
         };
-        if let Err(error) = origin.collect(slot, unpack) {
+        if let Err(error) = origin.collect(slot, unpack).flatten() {
             failed.get_or_insert(error);
         }
     };
@@ -201,7 +202,7 @@ pub(super) unsafe fn get(world: &World, source: GlobalPtr<u8>, target: *mut u8, 
         let slot = origin.claim();
         let rows = batch.rows_at(source);
         let message = Outgoing { handler: builtin::GET, slot, inline: [bytemuck::bytes_of(&rows), &[]], staged_len: 0 };
-        origin.post(&message, outstanding(source.rank(), source.region, Access::Read), false);
+        origin.post(&message, outstanding(source.rank(), source.region, Access::Other), false);
         under_way.push_back((slot, batch));
     });
     while !under_way.is_empty() {
@@ -211,13 +212,23 @@ pub(super) unsafe fn get(world: &World, source: GlobalPtr<u8>, target: *mut u8, 
 }
 
 /// Changes a word and returns what it held.
-pub(super) fn rmw(world: &World, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> {
+pub(crate) fn rmw(world: &World, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> {
     world.check_open()?;
     let origin = world.origin();
     let slot = origin.claim();
     let arguments = RmwArgs::new(place.region.to_bits(), place.offset, rmw);
     let message =
         Outgoing { handler: builtin::RMW, slot, inline: [bytemuck::bytes_of(&arguments), &[]], staged_len: 0 };
-    origin.post(&message, outstanding(place.rank(), place.region, Access::Modify), false);
-    origin.collect(slot, |found| found.try_into().map_or(0, u64::from_ne_bytes))
+    origin.post(&message, outstanding(place.rank(), place.region, Access::Other), false);
+    let read = |found: &[u8]| match found.try_into() {
+        Ok(word) => Ok(u64::from_ne_bytes(word)),
+        Err(_) => Err(wrong_length(place.rank(), builtin::RMW, 8, found.len())),
+    };
+    origin.collect(slot, read).flatten()
+}
+
+/// A reply that does not fit its request.
+fn wrong_length(rank: usize, handler: u16, expected: usize, found: usize) -> Error {
+    let reason = format!("its reply has {found} bytes, {expected} were expected: do all ranks run the same build?");
+    Error::Refused { rank, handler, reason, more: 0 }
 }

@@ -1,4 +1,4 @@
-//! Contiguous transfers, single values, and read-modify-write.
+//! Contiguous transfers and single values.
 //!
 //! # Safety
 //! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it is mapped.
@@ -11,7 +11,6 @@ use crate::accumulate::kernels::Accumulate;
 use crate::copy::Patch;
 use crate::error::Result;
 use crate::memory::GlobalPtr;
-use crate::rmw::{Rmw, RmwKind, Word};
 use crate::transport::Transport;
 use crate::world::World;
 
@@ -91,72 +90,5 @@ impl World {
         let whole = Patch::new(&[], &[], &[size_of_val(source)]);
         // SAFETY: `source` is borrowed for the call, and is read or copied before it returns.
         unsafe { self.accumulate_patch(alpha, source.as_ptr(), target, &whole, size_of_val(source) as u64) }
-    }
-
-    /// Adds `value` to the word at `place` and returns what it held (`ARMCI_Rmw`, `ARMCI_FETCH_AND_ADD`).
-    ///
-    /// Atomic against every other read-modify-write of the word. Complete on return.
-    ///
-    /// # Errors
-    /// If the place does not exist or is not aligned; nothing was changed.
-    #[inline]
-    pub fn fetch_add<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<T> {
-        self.read_modify_write(place, RmwKind::FetchAdd, value, value)
-    }
-
-    /// Puts `value` into the word at `place` and returns what it held (`ARMCI_SWAP`); as [`World::fetch_add`].
-    ///
-    /// # Errors
-    /// As [`World::fetch_add`].
-    #[inline]
-    pub fn swap<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<T> {
-        self.read_modify_write(place, RmwKind::Swap, value, value)
-    }
-
-    /// Puts `value` into the word at `place` if it holds `expected`; returns what it held; as [`World::fetch_add`].
-    ///
-    /// # Errors
-    /// As [`World::fetch_add`].
-    #[inline]
-    pub fn compare_swap<T: Word>(&self, place: GlobalPtr<T>, expected: T, value: T) -> Result<T> {
-        self.read_modify_write(place, RmwKind::CompareSwap, value, expected)
-    }
-
-    #[inline]
-    fn read_modify_write<T: Word>(&self, place: GlobalPtr<T>, kind: RmwKind, operand: T, compare: T) -> Result<T> {
-        let bytes = size_of::<T>();
-        let at = self.resolve(place, bytes as u64)?;
-        self.aligned(place, bytes, "an atomic operation")?;
-        self.count().rmw(bytes);
-        let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
-        let found = if self.direct(self.protocol().rmw, self.transport().capabilities().rmw) {
-            self.origin().order(at.rank, place.region);
-            // SAFETY: REGION-LIVE, aligned.
-            unsafe { self.transport().rmw(at, rmw) }
-        } else {
-            by_message::rmw(self, place.cast(), rmw)?
-        };
-        Ok(T::from_bits(found))
-    }
-
-    /// Completes at `rank` all that this rank put and accumulated there (`ARMCI_Fence`).
-    ///
-    /// # Errors
-    /// If there is no such rank; or the first refusal of a put or accumulate by message since the last fence.
-    pub fn fence(&self, rank: usize) -> Result<()> {
-        if rank >= self.size() {
-            return Err(crate::Error::Rank { rank, size: self.size() });
-        }
-        self.transport().fence();
-        self.origin().fence(Some(rank))
-    }
-
-    /// Completes everywhere all that this rank put and accumulated (`ARMCI_AllFence`).
-    ///
-    /// # Errors
-    /// As [`World::fence`].
-    pub fn fence_all(&self) -> Result<()> {
-        self.transport().fence();
-        self.origin().fence(None)
     }
 }

@@ -14,13 +14,14 @@ pub use strided::Strided;
 use crate::config::Path;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
-use crate::transport::Remote;
+use crate::transport::{Remote, Transport};
 use crate::world::World;
 
 impl World {
-    /// Where `bytes` bytes from `place` on lie; the one check of rank, region and bounds.
+    /// Where `bytes` bytes from `place` on lie; the one check of rank, region and bounds at the origin.
     #[inline]
     pub(crate) fn resolve<T>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
+        self.check_open()?;
         let rank = place.rank as usize;
         let Some(slot) = self.node().slot_of(rank) else {
             return Err(Error::Rank { rank, size: self.size() });
@@ -49,5 +50,28 @@ impl World {
     #[inline]
     pub(crate) fn direct(&self, asked: Path, capable: bool) -> bool {
         asked == Path::Rma && capable
+    }
+
+    /// Completes at `rank` all that this rank put and accumulated there (`ARMCI_Fence`).
+    ///
+    /// # Errors
+    /// If there is no such rank; or the first refusal of a put or accumulate by message since the last fence.
+    pub fn fence(&self, rank: usize) -> Result<()> {
+        if rank >= self.size() {
+            return Err(Error::Rank { rank, size: self.size() });
+        }
+        self.check_open()?;
+        self.transport().fence();
+        self.origin().fence(Some(rank))
+    }
+
+    /// Completes everywhere all that this rank put and accumulated (`ARMCI_AllFence`).
+    ///
+    /// # Errors
+    /// As [`World::fence`].
+    pub fn fence_all(&self) -> Result<()> {
+        self.check_open()?;
+        self.transport().fence();
+        self.origin().fence(None)
     }
 }

@@ -78,6 +78,9 @@ impl Strided<'_> {
         scale(self.remote, &mut checked.remote).ok_or_else(too_large)?;
         checked.counts[..=levels].copy_from_slice(self.counts);
         checked.counts[0] = self.counts[0].checked_mul(size).ok_or_else(too_large)?;
+        // The whole patch can be counted, also where strides of zero make its span small.
+        let bytes = self.counts.iter().try_fold(size, |bytes, count| bytes.checked_mul(*count));
+        bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(too_large)?;
         checked.local_span = span(self.counts, &checked.local, checked.counts[0]).ok_or_else(too_large)?;
         checked.remote_span = span(self.counts, &checked.remote, checked.counts[0]).ok_or_else(too_large)?;
         Ok(checked)

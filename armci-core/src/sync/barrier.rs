@@ -6,7 +6,9 @@
 //! counter, moves the epoch on (release) and rings whoever fell asleep. The
 //! additions are acquire and release, so what any rank wrote before it arrived
 //! is seen by all after they leave. The counter is reset before the epoch
-//! moves, so nobody can arrive for the next round too early.
+//! moves, so nobody can arrive for the next round too early. All sleepers sleep
+//! on one bell and are woken by one system call, except those who must also be
+//! woken for messages.
 //!
 //! One counter for all suits a node: the last to arrive wakes the sleepers, so
 //! with more ranks than cores each is scheduled once per barrier, where the
@@ -14,6 +16,7 @@
 
 use crossbeam_utils::CachePadded;
 
+use super::bell::Bell;
 use crate::primitive::{AtomicU32, Ordering};
 
 /// A barrier in shared memory, for a fixed number of ranks. All zero bytes are a barrier nobody waits at.
@@ -22,27 +25,39 @@ use crate::primitive::{AtomicU32, Ordering};
 pub(crate) struct NodeBarrier {
     arrived: CachePadded<AtomicU32>,
     epoch: CachePadded<AtomicU32>,
+    bell: CachePadded<Bell>,
 }
 
 impl NodeBarrier {
-    /// Waits until all `ranks` ranks are here; the last one calls `ring_all`, which wakes those who sleep in `wait`.
+    /// Waits, by `wait`, until all `ranks` ranks are here.
     ///
-    /// `wait` returns once the condition it is given holds.
+    /// `wait` is given the bell that the last one to arrive rings, and returns once the condition it is given
+    /// holds. Whoever sleeps elsewhere is woken by the last one's `ring_others`.
     #[inline]
-    pub(crate) fn arrive(&self, ranks: u32, ring_all: impl FnOnce(), wait: impl FnOnce(&dyn Fn() -> bool)) {
+    pub(crate) fn arrive(
+        &self,
+        ranks: u32,
+        ring_others: impl FnOnce(),
+        wait: impl FnOnce(&Bell, &mut dyn FnMut() -> bool),
+    ) {
         let epoch = self.epoch.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == ranks {
             self.arrived.store(0, Ordering::Relaxed);
             self.epoch.store(epoch.wrapping_add(1), Ordering::Release);
-            ring_all();
+            self.bell.ring();
+            ring_others();
         } else {
-            wait(&|| self.epoch.load(Ordering::Acquire) != epoch);
+            wait(&self.bell, &mut || self.epoch.load(Ordering::Acquire) != epoch);
         }
     }
 
     #[cfg(loom)]
     fn new() -> Self {
-        NodeBarrier { arrived: CachePadded::new(AtomicU32::new(0)), epoch: CachePadded::new(AtomicU32::new(0)) }
+        NodeBarrier {
+            arrived: CachePadded::new(AtomicU32::new(0)),
+            epoch: CachePadded::new(AtomicU32::new(0)),
+            bell: CachePadded::new(Bell::new()),
+        }
     }
 }
 
@@ -50,7 +65,6 @@ impl NodeBarrier {
 #[allow(unsafe_code)]
 mod loom_models {
     use super::*;
-    use crate::sync::bell::Bell;
     use loom::{cell::UnsafeCell, sync::Arc, thread};
 
     /// Two rounds: what each wrote before a barrier, the other reads after it.
@@ -59,22 +73,26 @@ mod loom_models {
         loom::model(|| {
             struct Node {
                 barrier: NodeBarrier,
-                bells: [Bell; 2],
+                bell: Bell,
                 data: [UnsafeCell<u32>; 2],
             }
             let node = Arc::new(Node {
                 barrier: NodeBarrier::new(),
-                bells: [Bell::new(), Bell::new()],
+                bell: Bell::new(),
                 data: [UnsafeCell::new(0), UnsafeCell::new(0)],
             });
             let rank = |me: usize, node: &Node| {
                 let barrier = || {
-                    let ring = || node.bells.iter().for_each(Bell::ring);
-                    node.barrier.arrive(2, ring, |ready| {
-                        while !ready() {
-                            node.bells[me].sleep_unless(ready);
-                        }
-                    });
+                    // Rank 0 sleeps on the barrier's bell, rank 1 on its own.
+                    node.barrier.arrive(
+                        2,
+                        || node.bell.ring(),
+                        |bell, ready| {
+                            while !ready() {
+                                if me == 0 { bell } else { &node.bell }.sleep_unless(&mut *ready);
+                            }
+                        },
+                    );
                 };
                 // SAFETY: loom checks the exclusion that the barrier is to give.
                 node.data[me].with_mut(|mine| unsafe { *mine = 7 });

@@ -1,21 +1,74 @@
 //! The one wait: spin briefly, then sleep in the kernel until a peer rings.
 //!
-//! Every wait for another rank goes through [`wait_until`]. While it spins it
-//! also helps: whatever can be advanced meanwhile (the service context) is
-//! advanced by whoever is awake.
+//! Every wait for another rank's doing goes through [`wait_until`] (a full
+//! inbox, for which nobody rings, and the element locks, which have a futex of
+//! their own, are the exceptions). While it spins it also helps: whatever can
+//! be advanced meanwhile (the service context) is advanced by whoever is awake.
 //!
-//! It never yields to the scheduler. Next to a computing thread that costs a
-//! time slice, 4 ms; and even among ranks that all wait for each other, on
-//! fewer cores, it was measured slower than sleeping by a factor of ten
-//! (Linux 6.18, 8 ranks on 2 cores: barrier 0.6-1.8 ms against 0.06).
+//! A wait for one rank never yields to the scheduler: next to a computing
+//! thread that costs a time slice, 4 ms. Where *all* ranks of a node wait for
+//! each other and there are more of them than cores, a yield hands the core to
+//! the next rank far cheaper than a sleep and a wake-up (8 ranks on 2 cores: a
+//! barrier in 5 us against 25). Whether nobody computes there is found out by
+//! trying: a yield that takes long gave the core to a stranger, and the next
+//! waits, more each time it happens, sleep at once. [`Patience`] keeps that account.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use super::bell::Bell;
 use crate::primitive::spin_loop;
 
 /// How often the clock is looked at while spinning.
 const LOOKS_PER_CLOCK: u32 = 64;
+/// A yield that took longer gave the core to somebody who computes.
+const SLOW_YIELD: Duration = Duration::from_micros(100);
+/// How many waits go without yielding after one slow yield, and at most after many.
+const DISTRUST: u32 = 64;
+const DISTRUST_MAX: u32 = 4096;
+
+/// How a wait spends its time before it sleeps.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    limit: Duration,
+    yields: bool,
+    /// Waits that still go without yielding, and how many the next slow yield costs.
+    distrust: Cell<u32>,
+    penalty: Cell<u32>,
+}
+
+impl Patience {
+    /// Spins for `limit`.
+    pub(crate) fn spinning(limit: Duration) -> Self {
+        Patience { limit, yields: false, distrust: Cell::new(0), penalty: Cell::new(DISTRUST) }
+    }
+
+    /// Yields for `limit`: for waits of all for all, on fewer cores.
+    pub(crate) fn yielding(limit: Duration) -> Self {
+        Patience { yields: true, ..Self::spinning(limit) }
+    }
+
+    /// Whether this wait is to yield, and how long it is to stay awake.
+    fn begin(&self) -> (bool, Duration) {
+        match self.distrust.get() {
+            0 => (self.yields, self.limit),
+            left => {
+                self.distrust.set(left - 1);
+                (false, Duration::ZERO)
+            }
+        }
+    }
+
+    /// Takes note of how long yields took.
+    fn judge(&self, slow: bool) {
+        let penalty = self.penalty.get();
+        if slow {
+            self.distrust.set(penalty);
+            self.penalty.set((penalty * 2).min(DISTRUST_MAX));
+        } else {
+            self.penalty.set((penalty / 2).max(DISTRUST));
+        }
+    }
+}
 
 /// What a waiting thread does besides waiting.
 pub(crate) trait Help {
@@ -23,31 +76,42 @@ pub(crate) trait Help {
     fn enter(&self);
     /// Does what can be done now; whether there was anything.
     fn help(&self) -> bool;
-    /// Whether there is something to be done.
-    fn has_work(&self) -> bool;
     /// The thread stops spinning: it goes to sleep, or its wait is over.
     fn leave(&self);
-    /// Runs `sleep`, in which the thread sleeps.
-    fn asleep(&self, sleep: impl FnOnce());
 }
 
-/// Waits until `ready`, helping meanwhile; sleeps on `bell` after spinning for `spin` in vain.
+/// Waits until `ready`, helping meanwhile; calls `sleep` once `patience` is over.
 ///
-/// Whoever makes `ready` true, or gives `help` work, must ring `bell` afterwards.
+/// `sleep` must return once `ready` may have become true, or there may be something to help with.
 #[inline]
-pub(crate) fn wait_until(bell: &Bell, spin: Duration, help: &impl Help, mut ready: impl FnMut() -> bool) {
+pub(crate) fn wait_until(
+    patience: &Patience,
+    help: &impl Help,
+    mut sleep: impl FnMut(&mut dyn FnMut() -> bool),
+    mut ready: impl FnMut() -> bool,
+) {
     if !ready() {
-        wait_long(bell, spin, help, &mut ready);
+        wait_long(patience, help, &mut sleep, &mut ready);
     }
 }
 
-fn wait_long(bell: &Bell, spin: Duration, help: &impl Help, ready: &mut impl FnMut() -> bool) {
+fn wait_long(
+    patience: &Patience,
+    help: &impl Help,
+    sleep: &mut dyn FnMut(&mut dyn FnMut() -> bool),
+    ready: &mut dyn FnMut() -> bool,
+) {
+    let (yields, limit) = patience.begin();
     help.enter();
+    // The clock is read only once the first looks were in vain.
     let mut deadline = None;
     loop {
-        for _ in 0..LOOKS_PER_CLOCK {
+        for _ in 0..if yields { 1 } else { LOOKS_PER_CLOCK } {
             if ready() {
                 help.leave();
+                if yields {
+                    patience.judge(false);
+                }
                 return;
             }
             if help.help() {
@@ -55,10 +119,20 @@ fn wait_long(bell: &Bell, spin: Duration, help: &impl Help, ready: &mut impl FnM
             }
             spin_loop();
         }
-        let now = Instant::now();
-        if now >= *deadline.get_or_insert(now + spin) {
+        let mut now = Instant::now();
+        let until = *deadline.get_or_insert(now + limit);
+        if yields {
+            std::thread::yield_now();
+            let before = std::mem::replace(&mut now, Instant::now());
+            if now - before > SLOW_YIELD {
+                patience.judge(true);
+                help.leave();
+                return wait_until(patience, help, sleep, ready);
+            }
+        }
+        if now >= until {
             help.leave();
-            help.asleep(|| bell.sleep_unless(|| ready() || help.has_work()));
+            sleep(ready);
             help.enter();
             deadline = None;
         }

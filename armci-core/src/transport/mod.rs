@@ -12,9 +12,8 @@
 pub(crate) mod shm;
 
 use crate::accumulate::kernels::ElementKind;
-use crate::am::message::Status;
 use crate::copy::Patch;
-use crate::rmw::Rmw;
+use crate::node::message::Status;
 
 /// What a transport does without the target's help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +25,26 @@ pub(crate) struct Capabilities {
     /// Read-modify-write of 4 and 8 bytes.
     pub(crate) rmw: bool,
 }
+
+/// What a read-modify-write does to its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RmwKind {
+    FetchAdd,
+    Swap,
+    CompareSwap,
+}
+
+/// One read-modify-write, on 8 bytes if `wide` or else on 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rmw {
+    pub(crate) kind: RmwKind,
+    pub(crate) wide: bool,
+    pub(crate) operand: u64,
+    pub(crate) compare: u64,
+}
+
+/// The transport of this process. There is one kind so far; everybody but this room knows it by this name.
+pub(crate) type Wire = shm::Shm;
 
 /// A byte in the memory of a rank: how far into its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +59,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) handler: u16,
     /// The request slot whose reply cell and staging chunk belong to this message.
     pub(crate) slot: usize,
-    /// At most [`INLINE_MAX`](crate::am::message::INLINE_MAX) bytes.
+    /// At most [`INLINE_MAX`](crate::node::message::INLINE_MAX) bytes.
     pub(crate) inline: [&'a [u8]; 2],
     /// Bytes of the slot's staging chunk that travel too.
     pub(crate) staged_len: usize,
@@ -55,9 +74,9 @@ pub(crate) struct Incoming<'a> {
     pub(crate) inline: &'a [u8],
     /// What travelled in the staging chunk.
     pub(crate) staged: &'a [u8],
-    /// Where a reply of up to [`REPLY_INLINE_MAX`](crate::am::message::REPLY_INLINE_MAX) bytes is to be written.
+    /// Where a reply of up to [`REPLY_INLINE_MAX`](crate::node::message::REPLY_INLINE_MAX) bytes is to be written.
     pub(crate) reply_inline: *mut u8,
-    /// Where a longer one is to be written, up to [`STAGING_BYTES`](crate::am::message::STAGING_BYTES).
+    /// Where a longer one is to be written, up to [`STAGING_BYTES`](crate::node::message::STAGING_BYTES).
     /// It may be the place of `staged`, which is over once this is written.
     pub(crate) reply_staged: *mut u8,
 }
@@ -129,6 +148,28 @@ pub(crate) trait Transport {
     /// SERVICE-OWNER: only the holder of the service context calls this.
     unsafe fn serve_one(&self, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> bool;
 
-    /// Whether a message waits to be served.
+    /// Whether a message waits to be served. The one that is being served waits no more.
     fn has_message(&self) -> bool;
+
+    /// A thread of this rank begins to look at the inbox, so that senders need not wake the server.
+    fn begin_looking(&self);
+
+    /// A thread stops looking. It must look once more afterwards, and serve or pass on what it finds.
+    fn end_looking(&self);
+
+    /// Wakes this rank's server, if that is a progress thread.
+    fn pass_on(&self);
+
+    /// Sleeps, as a thread that waits inside a call, until somebody may have made `ready` true.
+    fn sleep_unless(&self, ready: impl FnOnce() -> bool)
+    where
+        Self: Sized;
+
+    /// Sleeps, as the progress thread, until a message may have come or [`Transport::wake_server`] was called.
+    fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool)
+    where
+        Self: Sized;
+
+    /// Wakes the progress thread.
+    fn wake_server(&self);
 }

@@ -2,7 +2,7 @@
 //!
 //! put and get are copies between mapped memory, atomics are the processor's,
 //! and no owner takes part. Active messages go through the target's
-//! [`ring`]; who is woken for them is settled by [`attention`].
+//! [`ring`]; who is woken for them is settled by its `attention`.
 //!
 //! # Safety
 //! WINDOW-MAPPED (see `memory/window.rs`) for the remote side of every access;
@@ -11,19 +11,15 @@
 //! whoever serves it, and the origin does not touch them.
 #![allow(unsafe_code)]
 
-pub(crate) mod attention;
-pub(crate) mod ring;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use super::{Again, Capabilities, Incoming, Outgoing, Remote, Served, Transport};
+use super::{Again, Capabilities, Incoming, Outgoing, Remote, Rmw, RmwKind, Served, Transport};
 use crate::accumulate::kernels::ElementKind;
 use crate::accumulate::protocol::apply_patch;
-use crate::am::message::{INLINE_MAX, Message};
 use crate::copy::{self, Patch};
-use crate::node::Node;
-use crate::rmw::{Rmw, RmwKind};
+use crate::node::message::{INLINE_MAX, Message, STAGING_BYTES};
+use crate::node::{Node, ring};
 
 /// The transport of a node.
 #[derive(Debug, Clone)]
@@ -58,6 +54,8 @@ impl Transport for Shm {
     unsafe fn get(&self, from: Remote, to: *mut u8, len: usize) {
         // SAFETY: WINDOW-MAPPED and the caller's promise.
         unsafe { copy::copy_overlapping(to, self.address(from), len) };
+        // Who polls a flag with a get and then gets the data sees what was written before the flag.
+        fence(Ordering::Acquire);
     }
 
     #[inline]
@@ -70,6 +68,7 @@ impl Transport for Shm {
     unsafe fn get_patch(&self, from: Remote, to: *mut u8, patch: &Patch) {
         // SAFETY: WINDOW-MAPPED and the caller's promise.
         unsafe { copy::copy_patch(to, self.address(from), patch) };
+        fence(Ordering::Acquire);
     }
 
     #[inline]
@@ -155,7 +154,7 @@ impl Transport for Shm {
                     source: message.source as usize,
                     inline: &message.inline[..(message.inline_len as usize).min(INLINE_MAX)],
                     // SAFETY: REQUEST-SLOT: the chunk is ours to read until the reply is complete.
-                    staged: std::slice::from_raw_parts(staging, message.staged_len as usize),
+                    staged: std::slice::from_raw_parts(staging, (message.staged_len as usize).min(STAGING_BYTES)),
                     reply_inline,
                     reply_staged: staging,
                 };
@@ -172,5 +171,32 @@ impl Transport for Shm {
     #[inline]
     fn has_message(&self) -> bool {
         self.node.mine().inbox.has_message()
+    }
+
+    fn begin_looking(&self) {
+        self.node.mine().attention.enter();
+    }
+
+    fn end_looking(&self) {
+        self.node.mine().attention.leave();
+    }
+
+    fn pass_on(&self) {
+        let mine = self.node.mine();
+        if mine.attention.threaded() {
+            mine.service_bell.ring();
+        }
+    }
+
+    fn sleep_unless(&self, ready: impl FnOnce() -> bool) {
+        self.node.mine().main_bell.sleep_unless(ready);
+    }
+
+    fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool) {
+        self.node.mine().service_bell.sleep_unless(ready);
+    }
+
+    fn wake_server(&self) {
+        self.node.mine().service_bell.ring();
     }
 }

@@ -14,6 +14,7 @@
 //! touches a buffer; after it, and until the next round's barrier, all only read it.
 #![allow(unsafe_code)]
 
+use crate::copy::copy;
 use crate::primitive::Cell;
 
 /// Bytes a rank contributes to one round at most.
@@ -33,17 +34,20 @@ impl ExchangeBuffers {
         assert!(bytes.len() <= EXCHANGE_BYTES);
         self.0[(round % 2) as usize].with_mut(|buffer| {
             // SAFETY: EXCHANGE-ROUND; the length was checked.
-            unsafe { buffer.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            unsafe { copy(buffer.cast::<u8>(), bytes.as_ptr(), bytes.len()) };
         });
     }
 
-    /// Lends the first `len` bytes of a contribution to a round.
+    /// Copies the first bytes of a contribution to a round.
     ///
     /// # Safety
     /// EXCHANGE-ROUND: the caller has left this round's barrier and not arrived at the next one's.
-    pub(crate) unsafe fn read<R>(&self, round: u64, len: usize, read: impl FnOnce(&[u8]) -> R) -> R {
-        assert!(len <= EXCHANGE_BYTES);
-        // SAFETY: EXCHANGE-ROUND: nobody writes while we read; the length was checked.
-        self.0[(round % 2) as usize].with(|buffer| read(unsafe { std::slice::from_raw_parts(buffer.cast(), len) }))
+    pub(crate) unsafe fn read(&self, round: u64, to: &mut [u8]) {
+        assert!(to.len() <= EXCHANGE_BYTES);
+        self.0[(round % 2) as usize].with(|buffer| {
+            // SAFETY: EXCHANGE-ROUND; the length was checked. Ranks that break the round (by unequal calls) get
+            // wrong bytes, since these are only copied.
+            unsafe { copy(to.as_mut_ptr(), buffer.cast::<u8>(), to.len()) };
+        });
     }
 }

@@ -92,9 +92,12 @@ impl<M: Copy, const N: usize> Ring<M, N> {
         if slot.stamp.load(Ordering::Acquire) != lap + 1 {
             return None;
         }
-        // SAFETY: RING-SINGLE-CONSUMER and the stamp give this cell to us until we stamp it again.
-        let result = slot.message.with(|message| read(unsafe { &*message }));
-        self.head.store(position + 1, Ordering::Relaxed);
+        let result = slot.message.with(|message| {
+            // What is being served waits no more: `has_message` looks behind it from here on.
+            self.head.store(position + 1, Ordering::Relaxed);
+            // SAFETY: RING-SINGLE-CONSUMER and the stamp give this cell to us until we stamp it again.
+            read(unsafe { &*message })
+        });
         slot.stamp.store(lap + N as u64, Ordering::Release);
         Some(result)
     }

@@ -11,11 +11,14 @@
 //! cells with a protocol of their own.
 #![allow(unsafe_code)]
 
+pub(crate) mod attention;
+pub(crate) mod exchange;
+pub(crate) mod message;
+pub(crate) mod ring;
+
 use crossbeam_utils::CachePadded;
 
 use crate::accumulate::locks::ElementLocks;
-use crate::am::message::{Message, REQUEST_SLOTS, ReplyCell, Staging};
-use crate::collectives::exchange::ExchangeBuffers;
 use crate::error::{Error, Result};
 use crate::job::{Bootstrap, Identity};
 use crate::memory::heap::PAGE;
@@ -24,8 +27,10 @@ use crate::memory::region::RegionTable;
 use crate::memory::window::Window;
 use crate::sync::barrier::NodeBarrier;
 use crate::sync::bell::Bell;
-use crate::transport::shm::attention::Attention;
-use crate::transport::shm::ring::Ring;
+use attention::Attention;
+use exchange::ExchangeBuffers;
+use message::{Message, REQUEST_SLOTS, ReplyCell, Staging};
+use ring::Ring;
 
 /// Messages a rank's inbox holds.
 pub(crate) const INBOX: usize = 512;
