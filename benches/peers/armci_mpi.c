@@ -118,6 +118,24 @@ static void owner_computing(void) {
     ARMCI_Barrier();
 }
 
+/* 1 MiB that the owner has just written. */
+static void owner_wrote(void) {
+    for (int sample = 0; sample < samples; sample++) {
+        if (rank == 0) {
+            volatile double *numbers = (double *)theirs;
+            for (int i = 0; i < MIB / 8; i++) numbers[i] += 1.0;
+        }
+        ARMCI_Barrier();
+        if (rank == 1) {
+            double start = now();
+            put(MIB);
+            taken[sample] = now() - start;
+        }
+        ARMCI_Barrier();
+    }
+    if (rank == 1) report("put_dirty", samples);
+}
+
 static char *page_of(void *address) {
     return (char *)(((uintptr_t)address + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
 }
@@ -136,6 +154,7 @@ static void pair(int sweep) {
     }
     ARMCI_Barrier();
     if (sweep) return;
+    owner_wrote();
     if (rank == 0) memset(theirs, 0, 8);
     ARMCI_Barrier();
     if (rank == 1) sample("add_idle", draw, 0, 10 * samples, 100, 1);

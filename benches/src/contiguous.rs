@@ -3,10 +3,12 @@
 //! What is timed is the blocking call: local completion of a put, completion of a get. Both sides begin on a page,
 //! as the peers' do: the C library's copy is up to 16 times slower for some differences of alignment.
 
+use std::time::Instant;
+
 use armci_core::{GlobalPtr, Region, World};
 
 use crate::error::Result;
-use crate::figure::Figures;
+use crate::figure::{Figure, Figures};
 use crate::timing::{Effort, Pages, batch_for, sample};
 
 /// A megabyte, as in the issue: 2^20 bytes.
@@ -65,5 +67,31 @@ pub fn measure(world: &World, effort: Effort, sizes: &[usize], figures: &mut Fig
             figures.add(format!("get_{bytes}"), sample(effort.samples, batch, || world.get(target.on(0), mine))?);
         }
     }
+    target.free(world)
+}
+
+/// Measures `put_dirty`: 1 MiB that the owner has just written, so that its lines lie in the other core's caches.
+/// Collective.
+///
+/// # Errors
+/// What the operations say.
+pub fn owner_wrote(world: &World, effort: Effort, figures: &mut Figures) -> Result<()> {
+    let target = Target::allocate(world, MIB)?;
+    let mine = Pages::new(MIB, 1.0);
+    let mut samples = Vec::with_capacity(effort.samples);
+    for _ in 0..effort.samples {
+        if world.rank() == 0 {
+            // Not a put: that may go past the caches.
+            world.accumulate(1.0, mine.numbers(), target.on(0))?;
+        }
+        world.barrier()?;
+        if world.rank() == 1 {
+            let start = Instant::now();
+            world.put(mine.numbers(), target.on(0))?;
+            samples.push(start.elapsed().as_secs_f64() * 1e9);
+        }
+        world.barrier()?;
+    }
+    figures.add("put_dirty", Figure::of(samples));
     target.free(world)
 }

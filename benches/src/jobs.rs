@@ -46,6 +46,7 @@ pub static JOBS: [Configuration; 3] = [
         settings: &[],
         measure: |world, effort, figures| {
             contiguous::measure(world, effort, &[8, MIB], figures)?;
+            contiguous::owner_wrote(world, effort, figures)?;
             accumulate::measure(world, effort, "acc_1m", figures)?;
             counter::owner_idle(world, effort, Pattern { name: "idle", batch: 100, pace: None }, figures)?;
             counter::owner_computing(world, effort, Pattern { name: "busy", batch: 100, pace: None }, figures)?;

@@ -7,6 +7,11 @@
 //! EQUAL-LENGTH: both sides of a copy are slices of the same length, checked.
 #![allow(unsafe_code)]
 
+use std::hint::black_box;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
 use crate::contiguous::MIB;
 use crate::figure::Figure;
 use crate::line::{Cores, pin};
@@ -16,27 +21,64 @@ use crate::timing::{Pages, sample_plain};
 pub struct Bulk {
     /// `y = x`.
     pub copy: Option<Figure>,
+    /// `y = x` where the other core has just written `y`.
+    pub copy_dirty: Option<Figure>,
     /// `y += a * x`.
     pub accumulate: Option<Figure>,
 }
 
 type Copy = fn(&mut [f64], &[f64]);
 
-/// Measures both on the origin's core.
+/// The best of several ways.
+fn best(ways: &[Copy], measure: impl FnMut(&Copy) -> Option<Figure>) -> Option<Figure> {
+    ways.iter().filter_map(measure).min_by(|a, b| a.median.total_cmp(&b.median))
+}
+
+/// Measures them all on the origin's core.
 pub fn bulk(cores: Cores, samples: usize) -> Bulk {
-    std::thread::scope(|scope| {
-        let timed = scope.spawn(move || {
+    let warm = std::thread::scope(|scope| {
+        let timed = scope.spawn(|| {
             pin(cores.origin);
             let (from, mut to) = (Pages::new(MIB, 1.0), Pages::new(MIB, 0.0));
-            let mut best = |ways: &[Copy]| {
-                let figures = ways.iter().filter_map(|way| {
-                    sample_plain(samples, 2, || way(to.numbers_mut(), std::hint::black_box(from.numbers())))
-                });
-                figures.min_by(|a, b| a.median.total_cmp(&b.median))
-            };
-            Bulk { copy: best(&copies()), accumulate: best(&loops()) }
+            [copies(), loops()].map(|ways| {
+                best(&ways, |way| sample_plain(samples, 2, || way(to.numbers_mut(), black_box(from.numbers()))))
+            })
         });
-        timed.join().unwrap_or(Bulk { copy: None, accumulate: None })
+        timed.join().unwrap_or([None; 2])
+    });
+    let [copy, accumulate] = warm;
+    Bulk { copy, copy_dirty: best(&copies(), |way| dirty(cores, samples, *way)), accumulate }
+}
+
+/// A copy over what the owner's core has just written: the two cores take turns.
+fn dirty(cores: Cores, samples: usize, way: Copy) -> Option<Figure> {
+    let to = Mutex::new(Pages::new(MIB, 0.0));
+    let turn = AtomicUsize::new(0);
+    let take_turns = |cpu: usize, first: usize, action: &mut dyn FnMut(&mut [f64], &[f64])| {
+        pin(cpu);
+        let from = Pages::new(MIB, 1.0);
+        for mine in (first..2 * samples).step_by(2) {
+            while turn.load(Ordering::Acquire) != mine {
+                std::hint::spin_loop();
+            }
+            if let Ok(mut to) = to.lock() {
+                action(to.numbers_mut(), black_box(from.numbers()));
+            }
+            turn.store(mine + 1, Ordering::Release);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| take_turns(cores.owner, 0, &mut |to, from| add_scaled(to, from)));
+        let timed = scope.spawn(|| {
+            let mut taken = Vec::with_capacity(samples);
+            take_turns(cores.origin, 1, &mut |to, from| {
+                let start = Instant::now();
+                way(to, from);
+                taken.push(start.elapsed().as_secs_f64() * 1e9);
+            });
+            Figure::of(taken)
+        });
+        timed.join().unwrap_or(None)
     })
 }
 
@@ -46,7 +88,7 @@ fn plain_copy(to: &mut [f64], from: &[f64]) {
 
 #[inline(always)]
 fn add_scaled(to: &mut [f64], from: &[f64]) {
-    let a = std::hint::black_box(1.5);
+    let a = black_box(1.5);
     for (y, x) in to.iter_mut().zip(from) {
         *y += a * x;
     }

@@ -16,6 +16,7 @@ pub fn measure(cores: Cores, effort: Effort) -> Figures {
     figures.add("owned_word", word);
     let bulk = limits::bulk(cores, effort.samples);
     figures.add("copy_1m", bulk.copy);
+    figures.add("copy_dirty", bulk.copy_dirty);
     figures.add("loop_1m", bulk.accumulate);
     figures.add("served", wake::served(cores, effort.window, None));
     figures.add("served_paced", wake::served(cores, effort.window, Some(PACE)));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::figure::Figures;
+use crate::figure::{Figure, Figures};
 use crate::jobs::{Configuration, JOBS};
 use crate::line::{self, Class, Cores};
 use crate::machine::{self, Load};
@@ -13,10 +13,10 @@ use crate::timing::Effort;
 /// Everything a run found out.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// How near the cores were to begin with.
+    /// How near the cores were most of the time.
     pub class: Class,
-    /// One way of a cache line in nanoseconds: before, and after.
-    pub line: [f64; 2],
+    /// One way of a cache line in nanoseconds: before each round, and after the last.
+    pub line: Vec<f64>,
     /// The share of the machine that other programs used meanwhile, at most.
     pub others: f64,
     /// Rounds that the medians are of.
@@ -35,7 +35,7 @@ impl Default for Report {
     fn default() -> Self {
         Report {
             class: Class::Near,
-            line: [0.0; 2],
+            line: Vec::new(),
             others: 0.0,
             rounds: 0,
             ours: Figures::default(),
@@ -75,13 +75,11 @@ impl Report {
                 failures.push(reason);
             }
         };
-        let transfer = || line::transfer(cores).map_or(0.0, |figure| figure.median);
-        report.line[0] = transfer();
-        report.class = Class::of(report.line[0]);
         let (mut ours, mut machine, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for round in 1..=effort.rounds {
             eprintln!("round {round} of {}", effort.rounds);
             report.others = report.others.max(Load::of_others());
+            report.line.extend(line::transfer(cores));
             machine.push(machine::measure(cores, effort));
             let (mut mine, mut other) = (Figures::default(), Figures::default());
             for index in 0..plan.jobs.len().max(plan.programs.len()) {
@@ -99,14 +97,15 @@ impl Report {
             theirs.push(other);
         }
         report.others = report.others.max(Load::of_others());
-        report.line[1] = transfer();
+        report.line.extend(line::transfer(cores));
+        report.class = Figure::of(report.line.clone()).map_or(Class::Near, |line| Class::of(line.median));
         (report.ours, report.machine, report.peer) =
             (Figures::median_of(&ours), Figures::median_of(&machine), Figures::median_of(&theirs));
         Ok(report)
     }
 
-    /// Whether the cores were near at one end of the run and far at the other.
+    /// Whether the cores were near at one time of the run and far at another.
     pub fn flipped(&self) -> bool {
-        Class::of(self.line[0]) != Class::of(self.line[1])
+        self.line.iter().any(|&line| Class::of(line) != self.class)
     }
 }

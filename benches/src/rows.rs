@@ -82,7 +82,7 @@ const fn both(name: &'static str, what: &'static str) -> Row {
 }
 
 /// All rows, in order.
-pub static ROWS: [Row; 15] = [
+pub static ROWS: [Row; 16] = [
     Row { limit: Some("owned_word"), anchor: Anchor::both("4 ns (GASNet)"), ..both("put_8", "put 8 B") },
     Row { limit: Some("owned_word"), anchor: Anchor::both("4 ns (GASNet)"), ..both("get_8", "get 8 B") },
     Row {
@@ -90,6 +90,12 @@ pub static ROWS: [Row; 15] = [
         limit: Some("copy_1m"),
         anchor: Anchor::both("46 GB/s (copy)"),
         ..both("put_1048576", "put 1 MiB")
+    },
+    Row {
+        unit: Unit::Rate(MIB),
+        limit: Some("copy_dirty"),
+        anchor: Anchor { near: "46 GB/s (copy)", far: "26 GB/s (streams)" },
+        ..both("put_dirty", "put 1 MiB, the owner wrote it last")
     },
     Row {
         unit: Unit::Rate(MIB),
@@ -168,5 +174,6 @@ pub const LIMITS: &[(&str, &str, Unit)] = &[
     ("owned_word", "8 bytes to a line it owns", Unit::Time),
     ("owned_add", "fetch-add on a line it owns", Unit::Time),
     ("copy_1m", "best copy of 1 MiB, warm", Unit::Rate(MIB)),
+    ("copy_dirty", "best copy of 1 MiB, the other core wrote the target last", Unit::Rate(MIB)),
     ("loop_1m", "best y += a x of 1 MiB, warm", Unit::Rate(MIB)),
 ];

@@ -5,7 +5,7 @@ use crate::jobs::SWEEP_JOB;
 use crate::peer;
 use crate::report::{Plan, Report};
 use crate::rows::Unit;
-use crate::table::{grid, show};
+use crate::table::{grid, preface, show};
 
 /// What a sweep consists of.
 pub fn plan(with_peer: bool) -> Plan {
@@ -26,7 +26,7 @@ pub fn render(report: &Report) -> String {
         let mut cells = [bytes.to_string()].into_iter().chain(put).chain(get);
         std::array::from_fn::<String, 9, _>(|_| cells.next().unwrap_or_default())
     });
-    let mut text = grid(std::iter::once(header).chain(rows).collect());
+    let mut text = preface(report) + &grid(std::iter::once(header).chain(rows).collect());
     for reason in &report.peer_failures {
         text.push_str(&format!("ARMCI-MPI: {reason}\n"));
     }

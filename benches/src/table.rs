@@ -86,21 +86,21 @@ pub fn render(report: &Report) -> String {
     text
 }
 
-fn preface(report: &Report) -> String {
+/// What is known about the machine and the run.
+pub fn preface(report: &Report) -> String {
     let mut text = String::new();
-    let [first, last] = report.line;
+    let passes: Vec<String> = report.line.iter().map(|line| format!("{line:.0}")).collect();
     let _ = writeln!(
         text,
-        "cores: {} (a cache line passes in {:.0} ns before, {:.0} ns after the run), load of others {:.0} %, {} round(s)",
+        "cores: {} (a cache line passes in {} ns, measured before each round and at the end); load of others {:.0} %; rounds {}",
         report.class.name(),
-        first,
-        last,
+        passes.join(", "),
         report.others * 100.0,
         report.rounds
     );
     if report.flipped() {
         text.push_str(
-            "WARNING: the distance of the cores changed in between: figures of both classes are mixed; run again.\n",
+            "WARNING: the distance of the cores changed in between: figures of near and far are mixed; run again.\n",
         );
     }
     if report.others > 0.05 {

@@ -112,7 +112,8 @@ impl BasisSet {
     /// # Errors
     /// [`ScfError::Basis`] with line and column.
     pub fn parse(source: &BasisText) -> Result<Self> {
-        let mut parser = Parser { file: &source.name, functions: Functions::Cartesian, shells: BTreeMap::new(), open: None };
+        let mut parser =
+            Parser { file: &source.name, functions: Functions::Cartesian, shells: BTreeMap::new(), open: None };
         for (index, line) in source.text.lines().enumerate() {
             parser.line(index + 1, line.split('#').next().unwrap_or(""))?;
         }
@@ -180,7 +181,11 @@ impl Parser<'_> {
             return Err(self.error(number, column, format!("unknown element \"{first}\"")));
         };
         let Some(&(column, kind)) = fields.get(1) else {
-            return Err(self.error(number, content.trim_end().len() + 1, "expected a shell type (S, P, SP, D, F)".into()));
+            return Err(self.error(
+                number,
+                content.trim_end().len() + 1,
+                "expected a shell type (S, P, SP, D, F)".into(),
+            ));
         };
         let kind = kind.to_uppercase();
         if kind != "SP" && !LETTERS.contains(&kind.as_str()) {
@@ -225,7 +230,11 @@ impl Parser<'_> {
     fn close(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         if open.rows.is_empty() {
-            return Err(self.error(open.line, 1, format!("the {} {} shell has no primitives", open.element, open.kind)));
+            return Err(self.error(
+                open.line,
+                1,
+                format!("the {} {} shell has no primitives", open.element, open.kind),
+            ));
         }
         let list = self.shells.entry(open.element).or_default();
         for column in 1..open.rows[0].len() {

@@ -55,7 +55,7 @@ pub struct Cli {
     pub chunk: i64,
 
     /// Largest element of the residual FDS - SDF at convergence; the energy must settle to a hundredth of it
-    #[arg(long, default_value_t = 1e-5, value_parser = positive)]
+    #[arg(long, default_value = "1e-5", value_parser = positive)]
     pub convergence: f64,
 
     /// Iterations at most
@@ -63,7 +63,7 @@ pub struct Cli {
     pub max_iterations: u32,
 
     /// Leave out integrals whose contribution stays below this (Schwarz bound times density)
-    #[arg(long, default_value_t = 1e-10, value_parser = positive)]
+    #[arg(long, default_value = "1e-10", value_parser = positive)]
     pub screening: f64,
 
     /// Starting density
@@ -75,7 +75,7 @@ pub struct Cli {
     pub full_builds: bool,
 
     /// Leave out combinations of functions whose overlap eigenvalue is below this
-    #[arg(long, default_value_t = 1e-6, value_parser = positive, value_name = "EIGENVALUE")]
+    #[arg(long, default_value = "1e-5", value_parser = positive, value_name = "EIGENVALUE")]
     pub dependence: f64,
 
     /// One JSON object on standard output, nothing else
@@ -123,8 +123,8 @@ impl Cli {
     /// # Errors
     /// A file is unreadable, or the basis set is unknown.
     pub fn read(&self) -> Result<InputText> {
-        let molecule = std::fs::read_to_string(&self.file)
-            .map_err(|source| ScfError::Read { path: self.file.clone(), source })?;
+        let molecule =
+            std::fs::read_to_string(&self.file).map_err(|source| ScfError::Read { path: self.file.clone(), source })?;
         Ok(InputText { molecule, basis: basis::find(&self.basis)? })
     }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Cli;
 use crate::error::{Result, ScfError};
+use crate::report::emit;
 
 /// The operations that go by active message.
 const PROTOCOL: &str = "rmw=am,accumulate=am";
@@ -45,15 +46,15 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
             "speedup": without.number("/seconds/wall") / with.number("/seconds/wall"),
             "energy_difference": with.number("/energy") - without.number("/energy"),
         });
-        println!("{both}");
+        emit(&format!("{both}\n"));
     } else {
-        print!("{}", table(ranks, &with, &without));
+        emit(&table(ranks, &with, &without));
     }
     let difference = (with.number("/energy") - without.number("/energy")).abs();
-    if !(difference < AGREEMENT) {
+    if difference.is_nan() || difference > AGREEMENT {
         return Err(ScfError::Compare(format!("the energies of the two runs differ by {difference:.2e} Eh")));
     }
-    if !(served > 0.0) {
+    if served.is_nan() || served <= 0.0 {
         let hint = if ranks == 1 { " (one rank has nobody to serve: use --ranks 2)" } else { "" };
         return Err(ScfError::Compare(format!("the progress threads served no request{hint}")));
     }
@@ -66,9 +67,13 @@ fn launch(cli: &Cli, ranks: usize, mode: &'static str) -> Result<Run> {
         .env("ARMCI_PROGRESS", mode)
         .env("ARMCI_PROTOCOL", PROTOCOL)
         .capture_stdout(true)
+        .quiet(true)
         .run()?;
     if outcome.code != 0 {
-        return Err(ScfError::Compare(format!("the run with progress mode {mode} ended with code {}", outcome.code)));
+        let why =
+            outcome.failed.map_or_else(String::new, |failure| format!(": rank {} {}", failure.rank, failure.reason));
+        let message = format!("the run with progress mode {mode} ended with code {}{why}", outcome.code);
+        return Err(ScfError::Compare(message));
     }
     let result = serde_json::from_slice(&outcome.stdout).map_err(|error| {
         ScfError::Compare(format!("the run with progress mode {mode} printed something other than its result: {error}"))

@@ -56,10 +56,7 @@ impl<'a> Contractor<'a> {
     /// and returns the number of quartets evaluated.
     pub fn run(&mut self, task: Task, density: &Stripes, fock: &mut Stripes, threshold: f64) -> u64 {
         let blocks = [task.i, task.j, task.k].map(|b| &self.plan.blocks[b]);
-        let origin = Origin {
-            functions: blocks.map(|b| b.functions.start),
-            shells: blocks.map(|b| b.shells.start),
-        };
+        let origin = Origin { functions: blocks.map(|b| b.functions.start), shells: blocks.map(|b| b.shells.start) };
         let bounds = Bounds::new(self.pairs, density, origin);
         let (pairs, plan) = (self.pairs, self.plan);
         let bra_number = triangle(task.i, task.j);
@@ -259,6 +256,56 @@ impl Place {
                 }
                 fi[column_b + b] += 4.0 * self.weight * sum_ab;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::basis::{self, BasisSet, Functions};
+    use crate::guess;
+    use crate::molecule::Molecule;
+    use crate::pairs::schwarz_part;
+    use crate::shells::Orbitals;
+    use ndarray::s;
+
+    /// All tasks in turn, as if there were one rank.
+    fn by_tasks(orbitals: &Orbitals, density: &Array2<f64>, width: usize, threshold: f64) -> Array2<f64> {
+        let pairs = Pairs::new(orbitals, &schwarz_part(orbitals, 0, 1), 0.0);
+        let plan = Plan::new(&pairs, width, 0.0);
+        let mut contractor = Contractor::new(&pairs, &plan);
+        let mut fock = Array2::<f64>::zeros(density.dim());
+        for &task in &plan.tasks {
+            let patches =
+                task.stripes().map(|(row, last)| (plan.blocks[row].functions.clone(), plan.blocks[last].functions.end));
+            let input = patches.clone().map(|(rows, end)| density.slice(s![rows, ..end]).to_owned());
+            let mut output = input.each_ref().map(|m| Array2::zeros(m.dim()));
+            contractor.run(task, &input, &mut output, threshold);
+            for ((rows, end), part) in patches.into_iter().zip(output) {
+                fock.slice_mut(s![rows, ..end]).scaled_add(1.0, &part);
+            }
+        }
+        (&fock + &fock.t()) * 0.5
+    }
+
+    #[test]
+    fn tasks_of_any_width_add_up_to_the_plain_sum() {
+        let molecule = Molecule::from_xyz("m", include_str!("../molecules/h2o.xyz"), 0).unwrap();
+        for (name, functions) in [("6-31g**", Functions::Cartesian), ("cc-pvdz", Functions::Spherical)] {
+            let set = BasisSet::parse(&basis::find(name).unwrap()).unwrap();
+            let orbitals = Orbitals::new(&molecule, &set, functions).unwrap();
+            let n = orbitals.len();
+            let density = Array2::from_shape_fn((n, n), |(i, j)| ((i * j) as f64).sin() + 0.1 * (i + j) as f64);
+            let plain = guess::two_electron(&guess::dense(&orbitals), &density);
+            for width in [1, 4, 7, 100] {
+                let found = by_tasks(&orbitals, &density, width, 0.0);
+                let worst = (&found - &plain).iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+                assert!(worst < 1e-10, "{name}, width {width}: {worst:e}");
+            }
+            let screened = by_tasks(&orbitals, &density, 6, 1e-8);
+            let worst = (&screened - &plain).iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+            assert!(worst < 1e-6, "{name} screened: {worst:e}");
         }
     }
 }

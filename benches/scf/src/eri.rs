@@ -5,9 +5,7 @@
 //! Blocks come out row-major in the order of the two pairs: (first bra, second bra | first ket,
 //! second ket).
 
-use integral::engine::os_eri::{
-    self, EriBatch4Scratch, EriScratch, ShellRef, coulomb_shell_batch4_pairs_into_scratch,
-};
+use integral::engine::os_eri::{self, EriBatch4Scratch, EriScratch, ShellRef, coulomb_shell_batch4_pairs_into_scratch};
 use integral::engine::{os::Prim, rys};
 use integral::math::am::n_cart;
 
@@ -45,16 +43,7 @@ impl<'a> Evaluator<'a> {
         clear(block, shells);
         if recursive {
             let [a, b, c, d] = shells.map(shell_ref);
-            os_eri::coulomb_shell_pairs_into_scratch(
-                &mut self.single,
-                a,
-                b,
-                c,
-                d,
-                &bra.products,
-                &ket.products,
-                block,
-            );
+            os_eri::coulomb_shell_pairs_into_scratch(&mut self.single, a, b, c, d, &bra.products, &ket.products, block);
             block.iter_mut().for_each(|x| *x *= GROW);
         } else {
             quadrature(shells, block);
@@ -109,6 +98,54 @@ fn quadrature([a, b, c, d]: [&Shell; 4], block: &mut [f64]) {
             for &(r, z) in &c {
                 for &(s, w) in &d {
                     rys::coulomb_into(p, q, r, s, x * y * z * w, block);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::basis::{self, BasisSet, Functions};
+    use crate::molecule::Molecule;
+    use crate::pairs::{Pairs, schwarz_part};
+
+    fn orbitals(file: &str, name: &str, functions: Functions) -> Orbitals {
+        let molecule = Molecule::from_xyz("m", file, 0).unwrap();
+        let set = BasisSet::parse(&basis::find(name).unwrap()).unwrap();
+        Orbitals::new(&molecule, &set, functions).unwrap()
+    }
+
+    /// The textbook's H2 in STO-3G at 1.4 bohr (Szabo and Ostlund, section 3.5.2).
+    #[test]
+    fn hydrogen_molecule_has_the_textbook_integrals() {
+        let length = 1.4 / crate::molecule::BOHR_PER_ANGSTROM;
+        let orbitals = orbitals(&format!("2\n\nH 0 0 0\nH 0 0 {length}\n"), "sto-3g", Functions::Spherical);
+        let pairs = Pairs::new(&orbitals, &schwarz_part(&orbitals, 0, 1), 0.0);
+        let mut evaluator = Evaluator::new(&orbitals);
+        // Pairs in the order 11, 21, 22.
+        for (bra, ket, value) in [(0, 0, 0.7746), (0, 2, 0.5697), (1, 0, 0.4441), (1, 1, 0.2970)] {
+            let found = evaluator.one(&pairs.list[bra], &pairs.list[ket], true)[0];
+            assert!((found - value).abs() < 5e-5, "{bra} {ket}: {found}");
+        }
+    }
+
+    #[test]
+    fn both_engines_and_the_batch_agree_and_obey_schwarz() {
+        for functions in [Functions::Cartesian, Functions::Spherical] {
+            let orbitals = orbitals(include_str!("../molecules/h2o.xyz"), "6-31g**", functions);
+            let pairs = Pairs::new(&orbitals, &schwarz_part(&orbitals, 0, 1), 0.0);
+            let mut first = Evaluator::new(&orbitals);
+            let mut second = Evaluator::new(&orbitals);
+            for (number, bra) in pairs.list.iter().enumerate().step_by(5) {
+                for ket in pairs.list[..=number].iter().step_by(3) {
+                    let one = first.one(bra, ket, true).to_vec();
+                    let other = second.one(bra, ket, false);
+                    let close = |x: &[f64]| one.iter().zip(x).all(|(a, b)| (a - b).abs() < 1e-12);
+                    assert!(one.len() == other.len() && close(other));
+                    assert!(one.iter().all(|g| g.abs() <= bra.bound * ket.bound * (1.0 + 1e-9) + 1e-15));
+                    second.four([(bra, ket); 4], |_, block| assert!(close(block)));
                 }
             }
         }

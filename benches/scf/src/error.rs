@@ -99,7 +99,9 @@ pub enum ScfError {
         charge: i64,
     },
     /// More occupied orbitals than basis functions.
-    #[error("{orbitals} occupied orbitals need at least as many independent basis functions; {basis} gives {functions}")]
+    #[error(
+        "{orbitals} occupied orbitals need at least as many independent basis functions; {basis} gives {functions}"
+    )]
     BasisTooSmall {
         /// Doubly occupied orbitals.
         orbitals: usize,

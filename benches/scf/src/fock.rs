@@ -13,7 +13,7 @@ use global_arrays::GlobalArray;
 use ndarray::{Array2, s};
 
 use crate::contract::{Contractor, Stripes};
-use crate::error::Result;
+use crate::error::{Result, ScfError};
 use crate::pairs::Pairs;
 use crate::tasks::{Plan, Task};
 use crate::times::{Phase, Times};
@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
         times.book(Phase::Wait, || {
             self.fock.zero()?;
             self.counter.reset()?;
-            self.density.sync()
+            Ok::<_, ScfError>(self.density.sync()?)
         })?;
         let start = Instant::now();
         let mut done = Done::default();
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
         });
         let density: Stripes = times.book(Phase::Get, || {
             let [i, j, k] = patches.clone();
-            Ok::<_, crate::error::ScfError>([self.density.get(i)?, self.density.get(j)?, self.density.get(k)?])
+            Ok::<_, ScfError>([self.density.get(i)?, self.density.get(j)?, self.density.get(k)?])
         })?;
         let (quartets, fock) = times.book(Phase::Integrals, || {
             let mut fock: Stripes = density.each_ref().map(|d| Array2::zeros(d.dim()));
@@ -126,7 +126,7 @@ impl<'a> Builder<'a> {
                 for (patch, part) in patches.into_iter().zip(&fock) {
                     self.fock.accumulate(patch, 1.0, part.slice(s![.., ..]))?;
                 }
-                Ok::<_, crate::error::ScfError>(())
+                Ok::<_, ScfError>(())
             })?;
         }
         Ok(quartets)

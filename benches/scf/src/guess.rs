@@ -169,7 +169,7 @@ impl Channel {
 }
 
 /// All two-electron integrals of a small basis: (pq|rs) at row pq, column rs.
-fn dense(orbitals: &Orbitals) -> Array2<f64> {
+pub(crate) fn dense(orbitals: &Orbitals) -> Array2<f64> {
     let n = orbitals.len();
     let pairs = Pairs::new(orbitals, &schwarz_part(orbitals, 0, 1), 0.0);
     let mut evaluator = Evaluator::new(orbitals);
@@ -199,7 +199,7 @@ fn dense(orbitals: &Orbitals) -> Array2<f64> {
 }
 
 /// Coulomb minus half exchange of a density, from dense integrals.
-fn two_electron(integrals: &Array2<f64>, density: &Array2<f64>) -> Array2<f64> {
+pub(crate) fn two_electron(integrals: &Array2<f64>, density: &Array2<f64>) -> Array2<f64> {
     let n = density.nrows();
     let flat = density.iter().copied().collect::<ndarray::Array1<f64>>();
     let mut out = integrals.dot(&flat).into_shape_with_order((n, n)).expect("n^2 entries");

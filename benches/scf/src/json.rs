@@ -79,5 +79,9 @@ pub fn object(problem: &Problem, settings: &Settings, outcome: &Outcome, progres
 
 /// Seconds of all phases by name.
 fn seconds(times: &Times) -> Value {
-    PHASES.iter().map(|&phase| (phase.name().to_owned(), json!(times.of(phase)))).collect::<serde_json::Map<_, _>>().into()
+    PHASES
+        .iter()
+        .map(|&phase| (phase.name().to_owned(), json!(times.of(phase))))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

@@ -34,12 +34,16 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     if cli.compare_progress {
         return compare::run(cli);
     }
-    let mut job = Job::this_program(cli.own_ranks())?;
+    let mut job = Job::this_program(cli.own_ranks())?.quiet(true);
     for (name, value) in cli.environment() {
         job = job.env(name, value);
     }
-    let code = job.run()?.code;
-    Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
+    let outcome = job.run()?;
+    // A rank that leaves with one of our own codes has said why.
+    if let Some(failure) = outcome.failed.filter(|_| ![1, i32::from(rank::NOT_CONVERGED)].contains(&outcome.code)) {
+        eprintln!("scf: rank {} {}", failure.rank, failure.reason);
+    }
+    Ok(u8::try_from(outcome.code).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// Whether the environment already says what the command line asks of the runtime.

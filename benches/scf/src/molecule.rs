@@ -136,11 +136,7 @@ impl Molecule {
     /// Repulsion energy of the nuclei in hartree.
     pub fn nuclear_repulsion(&self) -> f64 {
         let pair = |a: &Atom, b: &Atom| a.charge() * b.charge() / distance(a.position, b.position);
-        self.atoms
-            .iter()
-            .enumerate()
-            .map(|(i, a)| self.atoms[..i].iter().map(|b| pair(a, b)).sum::<f64>())
-            .sum()
+        self.atoms.iter().enumerate().map(|(i, a)| self.atoms[..i].iter().map(|b| pair(a, b)).sum::<f64>()).sum()
     }
 
     /// Nuclei as the integral library takes them.

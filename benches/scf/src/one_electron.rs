@@ -105,3 +105,45 @@ impl Blocks {
         matrix.slice_mut(s![columns, rows]).assign(&view.t());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::basis::{self, BasisSet, Functions};
+
+    fn orbitals(file: &str, name: &str) -> (Molecule, Orbitals) {
+        let molecule = Molecule::from_xyz("m", file, 0).unwrap();
+        let set = BasisSet::parse(&basis::find(name).unwrap()).unwrap();
+        let orbitals = Orbitals::new(&molecule, &set, Functions::Spherical).unwrap();
+        (molecule, orbitals)
+    }
+
+    /// The textbook's H2 in STO-3G at 1.4 bohr (Szabo and Ostlund, section 3.5.2).
+    #[test]
+    fn hydrogen_molecule_has_the_textbook_integrals() {
+        let length = 1.4 / crate::molecule::BOHR_PER_ANGSTROM;
+        let (molecule, orbitals) = orbitals(&format!("2\n\nH 0 0 0\nH 0 0 {length}\n"), "sto-3g");
+        let all = OneElectron::part(&orbitals, &molecule, 0, 1);
+        assert!((all.overlap[[0, 0]] - 1.0).abs() < 1e-14);
+        assert!((all.overlap[[0, 1]] - 0.6593).abs() < 5e-5);
+        // T + V: 0.7600 - 1.2266 - 0.6538 and 0.2365 - 0.5974 - 0.5974.
+        assert!((all.core[[0, 0]] + 1.1204).abs() < 1.1e-4);
+        assert!((all.core[[0, 1]] + 0.9584).abs() < 1.1e-4);
+    }
+
+    #[test]
+    fn parts_add_up_and_functions_have_unit_norm() {
+        let (molecule, orbitals) = orbitals(include_str!("../molecules/h2o.xyz"), "cc-pvtz");
+        let whole = OneElectron::part(&orbitals, &molecule, 0, 1);
+        let sum = (0..3).map(|p| OneElectron::part(&orbitals, &molecule, p, 3).core).reduce(|a, b| a + b).unwrap();
+        assert!((&sum - &whole.core).iter().all(|d| d.abs() < 1e-13));
+        assert!(whole.overlap.diag().iter().all(|s| (s - 1.0).abs() < 1e-12));
+    }
+
+    #[test]
+    fn the_dipole_of_a_function_is_where_it_sits() {
+        let (_, orbitals) = orbitals("1\n\nHe 0 0 1\n", "6-31g**");
+        let [x, _, z] = dipole(&orbitals, [0.0; 3]);
+        assert!((z[[0, 0]] - crate::molecule::BOHR_PER_ANGSTROM).abs() < 1e-12 && x[[0, 0]].abs() < 1e-14);
+    }
+}

@@ -52,7 +52,7 @@ pub fn triangle(i: usize, j: usize) -> usize {
     i * (i + 1) / 2 + j
 }
 
-/// A shell as the engine takes it, but for its coefficients, which only matter in [`products`].
+/// A shell as the engine takes it, but for its coefficients, which only matter in `products`.
 pub fn shell_ref(shell: &Shell) -> ShellRef<'_> {
     ShellRef { center: shell.centre, l: shell.l, exps: &shell.exponents, coeffs: &shell.coefficients }
 }
@@ -69,10 +69,7 @@ pub const GROW: f64 = 1.0 / (SHRINK * SHRINK * SHRINK * SHRINK);
 fn products(a: &Shell, b: &Shell) -> ShellPairData {
     let small = |shell: &Shell| shell.coefficients.iter().map(|c| c * SHRINK).collect::<Vec<_>>();
     let (first, second) = (small(a), small(b));
-    shell_pair_data(
-        ShellRef { coeffs: &first, ..shell_ref(a) },
-        ShellRef { coeffs: &second, ..shell_ref(b) },
-    )
+    shell_pair_data(ShellRef { coeffs: &first, ..shell_ref(a) }, ShellRef { coeffs: &second, ..shell_ref(b) })
 }
 
 /// Schwarz bounds of the shell pairs whose number modulo `parts` is `part`, zero for the

@@ -20,32 +20,42 @@ pub const NOT_CONVERGED: u8 = 3;
 pub fn run(cli: &Cli) -> Result<ExitCode> {
     let world = World::init()?;
     let outcome = calculate(&world, cli);
-    // Wrong input and unphysical results are found by all ranks together, so all get here; if
-    // the runtime itself has failed there is no point in leaving politely.
-    match outcome {
-        Err(error) if error.is_runtime() => Err(error),
-        other => {
-            world.finalize()?;
-            other
+    // Wrong input and unphysical results are found by all ranks together, so all leave politely,
+    // once rank 0 has spoken: the first to exit ends the job. If the runtime itself has failed,
+    // nobody can be waited for.
+    let outcome = match outcome {
+        Err(error) if error.is_runtime() => return Err(error),
+        Err(error) => {
+            if world.rank() == 0 {
+                eprintln!("scf: {error}");
+            }
+            Err(ScfError::ReportedByRankZero)
         }
-    }
+        done => done,
+    };
+    world.finalize()?;
+    outcome
 }
 
 fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
     let input = share_input(world, cli)?;
-    let problem = cli.problem(&input).map_err(|error| mine(world, error))?;
+    let problem = cli.problem(&input)?;
     let settings = cli.settings();
     let leader = world.rank() == 0;
     let mut reporter = Reporter::new(cli, leader);
     let (progress, protocol) = runtime(world);
+    if let Some(asked) = cli.ranks.filter(|&n| leader && n as usize != world.size()) {
+        eprintln!("scf: --ranks {asked} has no effect here: the launcher has started {}", world.size());
+    }
     let how = format!("progress {progress}, protocol {protocol}");
     reporter.print(&report::describe_problem(&problem, world.size(), world.nodes(), &how));
     let outcome = scf::run(world, &problem, &settings, &mut reporter);
     reporter.finish();
-    let outcome = outcome.map_err(|error| mine(world, error))?;
+    let outcome = outcome?;
     if leader {
         if cli.json {
-            println!("{}", json::object(&problem, &settings, &outcome, &progress, &protocol));
+            let object = json::object(&problem, &settings, &outcome, &progress, &protocol);
+            report::emit(&format!("{object}\n"));
         } else {
             reporter.print(&report::describe_result(&problem, &outcome));
             reporter.print(&report::describe_times(&outcome));
@@ -60,14 +70,6 @@ fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
         }
     }
     Ok(if outcome.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
-}
-
-/// An error that all ranks find alike is reported by rank 0 only.
-fn mine(world: &World, error: ScfError) -> ScfError {
-    match error {
-        error if error.is_runtime() || world.rank() == 0 => error,
-        _ => ScfError::ReportedByRankZero,
-    }
 }
 
 /// Rank 0 reads the files, the others are told what they say.

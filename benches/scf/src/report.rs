@@ -14,20 +14,14 @@ use crate::times::PHASES;
 /// Prints as the calculation goes; silent with `--json`.
 pub struct Reporter {
     quiet: bool,
+    terminal: bool,
     bar: Option<ProgressBar>,
 }
 
 impl Reporter {
     /// A reporter for this run. `visible` is false on all ranks but the first.
     pub fn new(cli: &Cli, visible: bool) -> Self {
-        let bar = (visible && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len} tasks") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar
-        });
-        Self { quiet: cli.json || !visible, bar }
+        Self { quiet: cli.json || !visible, terminal: visible && std::io::stderr().is_terminal(), bar: None }
     }
 
     /// Prints a paragraph, around the progress bar.
@@ -49,8 +43,17 @@ impl Reporter {
     }
 }
 
+fn progress_bar(tasks: usize) -> ProgressBar {
+    let bar = ProgressBar::new(tasks as u64);
+    if let Ok(style) = ProgressStyle::with_template("  {msg} [{bar:40}] {pos}/{len} tasks") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// Writes to standard output; a reader that went away is no reason to panic.
-fn emit(text: &str) {
+pub fn emit(text: &str) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -63,14 +66,12 @@ impl Observer for Reporter {
     }
 
     fn task(&mut self, iteration: usize, done: usize, all: usize) {
-        if let Some(bar) = &self.bar {
-            if bar.length() != Some(all as u64) {
-                bar.set_length(all as u64);
-                bar.enable_steady_tick(Duration::from_millis(200));
-            }
-            bar.set_message(format!("iteration {iteration}"));
-            bar.set_position(done as u64);
+        if !self.terminal {
+            return;
         }
+        let bar = self.bar.get_or_insert_with(|| progress_bar(all));
+        bar.set_message(format!("iteration {iteration}"));
+        bar.set_position(done as u64);
     }
 
     fn iteration(&mut self, line: &Iteration) {
@@ -142,7 +143,8 @@ pub fn describe_result(problem: &Problem, outcome: &Outcome) -> String {
     }
     let [x, y, z] = outcome.dipole;
     let size = (x * x + y * y + z * z).sqrt();
-    let _ = writeln!(out, "\n  dipole moment  {x:.6}  {y:.6}  {z:.6}  a.u.;  {size:.6} a.u. = {:.4} debye", size * DEBYE);
+    let _ =
+        writeln!(out, "\n  dipole moment  {x:.6}  {y:.6}  {z:.6}  a.u.;  {size:.6} a.u. = {:.4} debye", size * DEBYE);
     out
 }
 

@@ -1,7 +1,7 @@
 //! The calculation from input to result, as every rank runs it.
 //!
 //! Rank 0 owns the iteration ([`Solver`]); the others follow its lead: before each Fock build
-//! it broadcasts one number that says whether to go on. One-electron integrals, Schwarz bounds
+//! it broadcasts whether to go on and how finely to screen. One-electron integrals, Schwarz bounds
 //! and the atoms of the starting density are shared out by number, the Fock builds by counter.
 
 use std::time::Instant;
@@ -227,26 +227,28 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
     let verdict = loop {
         let begin = Instant::now();
         let number = iterations.len() + 1;
-        let mut verdict = [GO];
+        let mut verdict = [GO, settings.screening];
         if let Some(solver) = &mut solver {
             if iterations.last().is_some_and(|last| last.step.converged) {
-                verdict = [CONVERGED];
+                verdict[0] = CONVERGED;
             } else if number > settings.max_iterations {
-                verdict = [EXHAUSTED];
+                verdict[0] = EXHAUSTED;
             } else if failure.is_none() {
-                let density = times.book(Phase::Diagonalise, || solver.increment(!settings.incremental));
+                let (density, threshold) =
+                    times.book(Phase::Diagonalise, || solver.increment(!settings.incremental, settings.screening));
+                verdict[1] = threshold;
                 times.book(Phase::Wait, || builder.put_density(density))?;
             }
         }
         if failure.is_some() {
-            verdict = [FAILED];
+            verdict[0] = FAILED;
         }
         times.book(Phase::Wait, || world.broadcast(0, &mut verdict))?;
         if verdict[0] != GO {
             break verdict[0];
         }
         let all = plan.tasks.len();
-        let done = builder.build(settings.screening, &mut times, |done| {
+        let done = builder.build(verdict[1], &mut times, |done| {
             if leader {
                 observer.task(number, done, all);
             }
@@ -283,9 +285,7 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
     rank.times = times;
     let ranks = gather(world, rank)?;
     let (orbital_energies, dipole) = match &solver {
-        Some(solver) => {
-            (solver.orbital_energies().to_vec(), dipole(&problem.molecule, &orbitals, solver.density()))
-        }
+        Some(solver) => (solver.orbital_energies().to_vec(), dipole(&problem.molecule, &orbitals, solver.density())),
         None => (Vec::new(), [0.0; 3]),
     };
     Ok(Outcome {
@@ -305,9 +305,9 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
 /// (the first iteration's only if there is no other: superposed atoms are no determinant).
 fn best(iterations: &[Iteration]) -> f64 {
     let candidates = if iterations.len() > 1 { &iterations[1..] } else { iterations };
-    let best = candidates.iter().min_by(|a, b| {
-        b.step.converged.cmp(&a.step.converged).then(a.step.residual.total_cmp(&b.step.residual))
-    });
+    let best = candidates
+        .iter()
+        .min_by(|a, b| b.step.converged.cmp(&a.step.converged).then(a.step.residual.total_cmp(&b.step.residual)));
     best.map_or(f64::NAN, |i| i.step.energy)
 }
 
@@ -366,13 +366,7 @@ fn gather(world: &World, own: RankReport) -> Result<Vec<RankReport>> {
         let mut times = Times::default();
         times.0.copy_from_slice(&row[..PHASES.len()]);
         let count = |k: usize| row[PHASES.len() + k] as u64;
-        RankReport {
-            times,
-            tasks: count(0),
-            quartets: count(1),
-            served_by_thread: count(2),
-            served_by_main: count(3),
-        }
+        RankReport { times, tasks: count(0), quartets: count(1), served_by_thread: count(2), served_by_main: count(3) }
     };
     Ok(all.chunks_exact(FIELDS).map(read).collect())
 }

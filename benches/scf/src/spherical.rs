@@ -20,9 +20,7 @@ pub struct Transform {
 impl Transform {
     /// The transformation to `functions` from what the engines deliver.
     pub fn to(functions: Functions) -> Self {
-        let rows = (0..=MAX_L)
-            .map(|l| (functions == Functions::Spherical && l > 1).then(|| rows(l)))
-            .collect();
+        let rows = (0..=MAX_L).map(|l| (functions == Functions::Spherical && l > 1).then(|| rows(l))).collect();
         Self { rows }
     }
 

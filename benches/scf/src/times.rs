@@ -22,15 +22,8 @@ pub enum Phase {
 }
 
 /// All phases, in the order they are reported.
-pub const PHASES: [Phase; 7] = [
-    Phase::Integrals,
-    Phase::Get,
-    Phase::Accumulate,
-    Phase::Counter,
-    Phase::Diagonalise,
-    Phase::Setup,
-    Phase::Wait,
-];
+pub const PHASES: [Phase; 7] =
+    [Phase::Integrals, Phase::Get, Phase::Accumulate, Phase::Counter, Phase::Diagonalise, Phase::Setup, Phase::Wait];
 
 impl Phase {
     /// The name in tables and in the JSON output.
