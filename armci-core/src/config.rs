@@ -218,6 +218,12 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_has_this_table() {
+        let readme = include_str!("../../README.md");
+        assert!(readme.contains(&Config::table()), "README.md wants this table:\n\n{}", Config::table());
+    }
+
+    #[test]
     fn protocols_are_per_operation() {
         let protocol = with("ARMCI_PROTOCOL", "rmw=am, acc=am").unwrap().protocol;
         assert_eq!(protocol, Protocol { put: Path::Rma, get: Path::Rma, accumulate: Path::Am, rmw: Path::Am });

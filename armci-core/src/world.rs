@@ -395,7 +395,7 @@ impl World {
     /// Sends a message, has it served, and returns the reply.
     ///
     /// # Errors
-    /// If there is no such rank, the payload exceeds [`STAGING_BYTES`](crate::am::STAGING_BYTES), or the target
+    /// If there is no such rank, the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the target
     /// refused.
     pub fn request(&self, target: usize, handler: HandlerId, payload: &[u8]) -> Result<Vec<u8>> {
         let slot = self.send_user(target, handler, payload, false)?;
