@@ -116,33 +116,40 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the settings from the environment.
+    /// Reads the settings from the environment; an empty variable is none.
     ///
     /// # Errors
     /// [`Error::Setting`] names the first variable that is not understood.
     pub fn from_env() -> Result<Self> {
-        Self::from_lookup(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
-    }
-
-    /// Reads the settings through `lookup`, which answers for a variable's name.
-    fn from_lookup(lookup: impl Fn(&'static str) -> Option<String>) -> Result<Self> {
         let mut config = Config::default();
-        for setting in SETTINGS {
-            let name = setting.name;
-            let Some(value) = lookup(name).filter(|value| !value.is_empty()) else { continue };
-            let parsed = match name {
-                "ARMCI_PROGRESS" => parse_progress(&value).map(|progress| config.progress = progress),
-                "ARMCI_PROTOCOL" => parse_protocol(&value).map(|protocol| config.protocol = protocol),
-                "ARMCI_SLOT" => parse_bytes(&value)
-                    .filter(|bytes| bytes.is_power_of_two() && *bytes >= 16 << 20)
-                    .map(|bytes| config.slot = Some(bytes)),
-                "ARMCI_MEMORY" => parse_bytes(&value).map(|bytes| config.memory = Some(bytes)),
-                "ARMCI_SPIN" => value.parse().ok().map(|us| config.spin = Some(Duration::from_micros(us))),
-                _ => unreachable!("every setting of the table has an arm here"),
-            };
-            parsed.ok_or(Error::Setting { name, value, expected: setting.values })?;
+        for Setting { name, .. } in SETTINGS {
+            match std::env::var_os(name) {
+                Some(value) if !value.is_empty() => config.set(name, &value.to_string_lossy())?,
+                _ => {}
+            }
         }
         Ok(config)
+    }
+
+    /// Makes one setting, by its name in [`SETTINGS`] and a value as the environment would hold it.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if the value is not understood, [`Error::Argument`] if there is no such setting.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
+            return Err(Error::Argument(format!("there is no setting {name}")));
+        };
+        let parsed = match setting.name {
+            "ARMCI_PROGRESS" => parse_progress(value).map(|progress| self.progress = progress),
+            "ARMCI_PROTOCOL" => parse_protocol(value).map(|protocol| self.protocol = protocol),
+            "ARMCI_SLOT" => parse_bytes(value)
+                .filter(|bytes| bytes.is_power_of_two() && *bytes >= 16 << 20)
+                .map(|bytes| self.slot = Some(bytes)),
+            "ARMCI_MEMORY" => parse_bytes(value).map(|bytes| self.memory = Some(bytes)),
+            "ARMCI_SPIN" => value.parse().ok().map(|us| self.spin = Some(Duration::from_micros(us))),
+            _ => unreachable!("every setting of the table has an arm here"),
+        };
+        parsed.ok_or_else(|| Error::Setting { name: setting.name, value: value.into(), expected: setting.values })
     }
 
     /// The table of settings as Markdown, for the README.
@@ -206,7 +213,8 @@ mod tests {
     use super::*;
 
     fn with(name: &'static str, value: &str) -> Result<Config> {
-        Config::from_lookup(|asked| (asked == name).then(|| value.to_owned()))
+        let mut config = Config::default();
+        config.set(name, value).map(|()| config)
     }
 
     #[test]

@@ -98,10 +98,17 @@ impl World {
     /// environment gives. Collective.
     ///
     /// # Errors
-    /// If a setting is not understood, the launcher is gone, the node's memory cannot be shared, or this process
-    /// has joined before.
+    /// As [`World::init_with`]; or if a setting is not understood.
     pub fn init() -> Result<Self> {
-        let config = Config::from_env()?;
+        Self::init_with(Config::from_env()?)
+    }
+
+    /// As [`World::init`], with these settings. `progress` and `protocol` may differ between ranks.
+    ///
+    /// # Errors
+    /// If the launcher is gone, or the node's memory cannot be shared. A process that joins the job of its launcher
+    /// twice ends the job.
+    pub fn init_with(config: Config) -> Result<Self> {
         let mut bootstrap = job::bootstrap()?;
         let seat = bootstrap.seat();
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
@@ -109,7 +116,7 @@ impl World {
         let threaded = config.progress == Progress::Thread;
         let service = Arc::new(Service::new(node.clone(), transport.clone(), threaded, seat.shares));
         node.mine().attention.set_threaded(threaded);
-        let crowded = node.ranks() > std::thread::available_parallelism().map_or(1, usize::from); // TEMP
+        let crowded = seat.crowded;
         let progress = if threaded {
             let options = Options {
                 name: format!("armci-{}", node.who().rank),

@@ -14,8 +14,8 @@
 //! guaranteed: anything about processes that a rank starts and moves out of its process group while
 //! the launcher is killed with SIGKILL.
 //!
-//! Everything above sees only [`Bootstrap`]: four calls, of which [`Bootstrap::all_gather`] is the
-//! only exchange. What serves them is interchangeable.
+//! Everything above sees only [`Bootstrap`]: who we are, where to sit, one exchange and the goodbye.
+//! What serves these four calls is interchangeable.
 
 mod alone;
 mod launcher;
@@ -26,7 +26,9 @@ mod wire;
 pub use crate::topology::Bind;
 pub use launcher::{Failure, Job, Outcome};
 
-use crate::error::Result;
+use std::io::{Read, Write};
+
+use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
 use ticket::Ticket;
 
@@ -76,9 +78,6 @@ pub trait Bootstrap: Send {
     /// If the launcher is gone, or ended the job.
     fn goodbye(&mut self) -> Result<()>;
 
-    /// A random number that all ranks of this job know and no other job does.
-    fn secret(&self) -> u64;
-
     /// Where this rank and its progress thread should sit. The launcher knows (it looked once for
     /// all); without one we look.
     fn seat(&self) -> Seat {
@@ -88,16 +87,22 @@ pub trait Bootstrap: Send {
 
 /// Joins the job this process was started for, or makes it a job of one.
 ///
-/// A process joins once. A stale `ARMCI_JOB`, inherited from a rank that started this process as a
-/// plain child, is told from a live one by its descriptor: it must be open, be the very socket the
-/// launcher made for this rank, and answer with the job's secret.
+/// A stale `ARMCI_JOB`, inherited from a rank that started this process as a plain child, is told
+/// from a live one by its descriptor: it must be open, be the very socket the launcher made for this
+/// rank, and answer with the job's secret.
+///
+/// A rank joins once. A second call before [`Bootstrap::goodbye`], also from another process that
+/// stands for the same rank, is no error here but the end of the job: the launcher names the rank
+/// that "joined twice", and this process is among those it ends. A second call after the goodbye is
+/// refused with an error. A process that nobody launched may call as often as it likes; each time it
+/// becomes a job of one.
 ///
 /// # Errors
-/// If `ARMCI_JOB` is unreadable, the launcher is gone, or this rank has joined before.
+/// If `ARMCI_JOB` is unreadable, the launcher is gone, or this rank has said goodbye before.
 pub fn bootstrap() -> Result<Box<dyn Bootstrap>> {
     match Ticket::from_environment()? {
         Some(ticket) => Ok(Box::new(rank::Launched::join(ticket)?)),
-        None => Ok(Box::new(alone::Alone::new()?)),
+        None => Ok(Box::new(alone::Alone::new())),
     }
 }
 
@@ -118,7 +123,8 @@ pub fn launch<F: FnOnce() -> i32>(ranks: usize, body: F) -> ! {
     let code = match Job::this_program(ranks).and_then(|job| job.run()) {
         Ok(outcome) => outcome.code,
         Err(error) => {
-            eprintln!("armci-run: {error}");
+            // Without a reader of standard error, the code must do.
+            let _ = writeln!(std::io::stderr(), "armci-run: {error}");
             1
         }
     };
@@ -127,8 +133,6 @@ pub fn launch<F: FnOnce() -> i32>(ranks: usize, body: F) -> ! {
 
 /// 64 bits from the kernel's random number generator.
 fn random_secret() -> Result<u64> {
-    use crate::error::Error;
-    use std::io::Read;
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut bytes))

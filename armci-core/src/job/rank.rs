@@ -3,7 +3,8 @@
 //! Guaranteed: after [`Launched::join`] this process dies with its launcher, also when a shell
 //! script stands between the two, and programs it starts do not inherit the socket. The socket
 //! stays open until the process ends, dropped or not: it is what tells a second attempt to join
-//! that there was a first.
+//! that there was a first. The progress thread is not sent where a wrapper (`armci-run -n 2 taskset
+//! -c 0 prog`) has forbidden this rank to go ([`within`]).
 //!
 //! # Safety
 //! INHERITED-CONTROL: a descriptor named by `ARMCI_JOB` is used only after `fstat` (harmless on any
@@ -11,11 +12,11 @@
 //! another claim to it, and nothing here closes it, so a borrow of it lives as long as the process.
 #![allow(unsafe_code)]
 
-use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
-use rustix::io::{FdFlags, retry_on_intr};
+use rustix::io::{Errno, FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags};
+use rustix::thread::CpuSet;
 
 use super::ticket::Ticket;
 use super::wire::{self, Frame, Frames, Kind};
@@ -28,14 +29,13 @@ pub(super) struct Launched {
     socket: BorrowedFd<'static>,
     frames: Frames,
     identity: Identity,
-    secret: u64,
     seat: Seat,
 }
 
 /// Borrows a descriptor by its number, if that is open.
-pub(super) fn inherited(descriptor: RawFd) -> io::Result<BorrowedFd<'static>> {
+pub(super) fn inherited(descriptor: RawFd) -> std::result::Result<BorrowedFd<'static>, Errno> {
     if descriptor < 0 {
-        return Err(io::Error::from_raw_os_error(libc::EBADF));
+        return Err(Errno::BADF);
     }
     // SAFETY: INHERITED-CONTROL. The number is not -1. Only `fcntl(F_GETFD)` and `fstat` are called
     // on it until its inode number is found to be the ticket's; neither changes anything, whatever
@@ -48,20 +48,19 @@ pub(super) fn inherited(descriptor: RawFd) -> io::Result<BorrowedFd<'static>> {
 impl Launched {
     /// Ties this process to its launcher and says hello.
     pub(super) fn join(ticket: Ticket) -> Result<Self> {
-        let system = |call: &'static str| move |error: io::Error| Error::System { call, source: error };
-        let socket = inherited(ticket.descriptor).map_err(system("fcntl on the control socket"))?;
+        let socket = inherited(ticket.descriptor).map_err(|e| Error::system("fcntl on the control socket", e))?;
         rustix::io::fcntl_setfd(socket, FdFlags::CLOEXEC)
-            .map_err(|e| system("fcntl on the control socket")(e.into()))?;
+            .map_err(|e| Error::system("fcntl on the control socket", e))?;
         // From here on our parent's death is ours. If it died before, the launcher either still
         // lives, and ends the job, or is gone, and does not answer the hello.
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-            .map_err(|e| system("prctl(PR_SET_PDEATHSIG)")(e.into()))?;
+            .map_err(|e| Error::system("prctl(PR_SET_PDEATHSIG)", e))?;
+        let mask = rustix::thread::sched_getaffinity(None).map_err(|e| Error::system("sched_getaffinity", e))?;
         let mut joined = Self {
             socket,
             frames: Frames::default(),
             identity: Identity::on_one_node(ticket.rank, ticket.size),
-            secret: ticket.secret,
-            seat: ticket.seat,
+            seat: within(&mask, ticket.core.as_deref(), ticket.seat),
         };
         let answer = joined.exchange(Kind::Hello, &ticket.secret.to_le_bytes())?;
         if answer != ticket.secret.to_le_bytes() {
@@ -110,6 +109,24 @@ impl Launched {
     }
 }
 
+/// The seat the launcher chose, as far as this rank's mask allows it.
+///
+/// A mask that is still the launcher's (`bound`) allows all of it: a bound rank keeps to its core,
+/// but its progress thread was given one beside it. Any other mask is somebody's later word, and the
+/// thread stays within it.
+fn within(mask: &CpuSet, bound: Option<&[usize]>, seat: Seat) -> Seat {
+    let as_launched =
+        bound.is_some_and(|core| mask.count() as usize == core.len() && core.iter().all(|&c| holds(mask, c)));
+    match seat.progress_cpu {
+        Some(cpu) if !as_launched && !holds(mask, cpu) => Seat { progress_cpu: None, shares: true, ..seat },
+        _ => seat,
+    }
+}
+
+fn holds(mask: &CpuSet, cpu: usize) -> bool {
+    cpu < CpuSet::MAX_CPU && mask.is_set(cpu)
+}
+
 fn launcher_gone() -> Error {
     Error::Job("the launcher of this job is gone; start the program again".into())
 }
@@ -135,11 +152,36 @@ impl Bootstrap for Launched {
         self.exchange(Kind::Goodbye, &[]).map(drop)
     }
 
-    fn secret(&self) -> u64 {
-        self.secret
-    }
-
     fn seat(&self) -> Seat {
         self.seat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(cpus: &[usize]) -> CpuSet {
+        let mut mask = CpuSet::new();
+        cpus.iter().for_each(|&cpu| mask.set(cpu));
+        mask
+    }
+
+    #[test]
+    fn the_progress_thread_stays_within_a_mask_that_was_narrowed() {
+        let chosen = Seat { progress_cpu: Some(2), shares: false, crowded: false };
+        let nowhere = Seat { progress_cpu: None, shares: true, crowded: false };
+        for (now, bound, seat) in [
+            (&[0, 1][..], Some(&[0, 1][..]), chosen), // as the launcher left it
+            (&[0], Some(&[0, 1]), nowhere),           // taskset -c 0
+            (&[3, 4], Some(&[0, 1]), nowhere),
+            (&[2, 3], Some(&[0, 1]), chosen),
+            (&[0, 1], None, nowhere),
+            (&[0, 1, 2], None, chosen),
+        ] {
+            assert_eq!(within(&mask(now), bound, chosen), seat, "now {now:?}, bound to {bound:?}");
+        }
+        let beyond = Seat { progress_cpu: Some(5000), ..chosen };
+        assert_eq!(within(&mask(&[0]), None, beyond), nowhere);
     }
 }

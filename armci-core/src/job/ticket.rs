@@ -1,7 +1,7 @@
 //! The environment variable `ARMCI_JOB`: what the launcher tells a rank before it can speak to it.
 //!
 //! ```text
-//! ARMCI_JOB="1 fd=5 socket=48213 rank=2 size=4 secret=91f3... cpu=- progress=- shares=1"
+//! ARMCI_JOB="2 fd=5 socket=48213 rank=2 size=4 secret=91f3... core=1,5 progress=5 shares=0 crowded=0"
 //! ```
 //!
 //! Guaranteed: a ticket that [`Ticket::from_environment`] returns names an open descriptor that is
@@ -12,12 +12,12 @@
 use std::os::fd::RawFd;
 
 use crate::error::{Error, Result};
-use crate::topology::Seat;
+use crate::topology::{Core, Seat};
 
 /// The variable's name.
 pub(super) const VARIABLE: &str = "ARMCI_JOB";
 /// The first word of the text; another number is another language.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 
 /// One rank's admission to its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) struct Ticket {
     pub(super) rank: usize,
     pub(super) size: usize,
     pub(super) secret: u64,
+    /// The processors the launcher has tied this rank to, if it has.
+    pub(super) core: Option<Core>,
     pub(super) seat: Seat,
 }
 
@@ -58,17 +60,19 @@ impl Ticket {
 
     /// The variable's value.
     pub(super) fn to_text(&self) -> String {
-        let cpu = |cpu: Option<usize>| cpu.map_or("-".to_owned(), |n| n.to_string());
+        let core = self.core.as_ref().map(|core| core.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         format!(
-            "{FORMAT} fd={} socket={} rank={} size={} secret={:016x} cpu={} progress={} shares={}",
+            "{FORMAT} fd={} socket={} rank={} size={} secret={:016x} core={} progress={} shares={} crowded={}",
             self.descriptor,
             self.inode,
             self.rank,
             self.size,
             self.secret,
-            cpu(self.seat.rank_cpu),
-            cpu(self.seat.progress_cpu),
+            or_none(core),
+            or_none(self.seat.progress_cpu.map(|cpu| cpu.to_string())),
             u8::from(self.seat.shares),
+            u8::from(self.seat.crowded),
         )
     }
 
@@ -84,10 +88,11 @@ impl Ticket {
             rank: field("rank")?.parse().ok()?,
             size: field("size")?.parse().ok()?,
             secret: u64::from_str_radix(field("secret")?, 16).ok()?,
+            core: optional(field("core")?, |list| list.split(',').map(|cpu| cpu.parse().ok()).collect())?,
             seat: Seat {
-                rank_cpu: optional(field("cpu")?)?,
-                progress_cpu: optional(field("progress")?)?,
+                progress_cpu: optional(field("progress")?, |cpu| cpu.parse().ok())?,
                 shares: field("shares")? == "1",
+                crowded: field("crowded")? == "1",
             },
         };
         (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0).then_some(ticket)
@@ -99,9 +104,9 @@ impl Ticket {
     }
 }
 
-/// A number, or `-` for none; the outer option is whether the text was either.
-fn optional(text: &str) -> Option<Option<usize>> {
-    if text == "-" { Some(None) } else { text.parse().ok().map(Some) }
+/// What `parse` makes of the text, or `-` for none; the outer option is whether it was either.
+fn optional<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
+    if text == "-" { Some(None) } else { parse(text).map(Some) }
 }
 
 /// The inode number of an open descriptor that is a socket.
@@ -115,13 +120,16 @@ mod tests {
     use super::*;
 
     fn ticket() -> Ticket {
-        let seat = Seat { rank_cpu: Some(3), progress_cpu: None, shares: true };
-        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, secret: 0xfeed, seat }
+        let seat = Seat { progress_cpu: None, shares: true, crowded: false };
+        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, secret: 0xfeed, core: Some(vec![3, 7]), seat }
     }
 
     #[test]
     fn text_round_trips() {
         assert_eq!(Ticket::parse(&ticket().to_text()), Some(ticket()));
+        let seat = Seat { progress_cpu: Some(5), shares: false, crowded: true };
+        let unbound = Ticket { core: None, seat, ..ticket() };
+        assert_eq!(Ticket::parse(&unbound.to_text()), Some(unbound));
     }
 
     #[test]
@@ -130,11 +138,13 @@ mod tests {
         for bad in [
             "",
             "1",
+            "1 fd=5",
             "2 fd=5",
             "rank=1",
             &format!("{good} more=1"),
             &good.replace("rank=2", "rank=4"),
             &good.replace("fd=5", "fd=-5"),
+            &good.replace("core=3,7", "core=3,,7"),
         ] {
             assert_eq!(Ticket::parse(bad), None, "{bad}");
         }

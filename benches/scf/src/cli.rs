@@ -169,8 +169,8 @@ impl Cli {
         }
     }
 
-    /// Settings of the runtime that the command line makes, as environment variables.
-    pub fn environment(&self) -> Vec<(&'static str, String)> {
+    /// Settings of the runtime that the command line makes: names and values, as the environment would hold them.
+    pub fn runtime_settings(&self) -> Vec<(&'static str, String)> {
         let mut list = Vec::new();
         if let Some(mode) = self.progress {
             list.push(("ARMCI_PROGRESS", if mode == ProgressMode::Thread { "thread" } else { "none" }.to_owned()));

@@ -1,6 +1,6 @@
 //! `scf`: starts its own ranks, or joins those it was launched as.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use armci_core::job::{self, Job};
 use clap::Parser as _;
@@ -27,7 +27,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
             let message = "--compare-progress starts its own ranks: run it without a launcher";
             return Err(ScfError::Usage(message.to_owned()));
         }
-        return if settled(cli) { rank::run(cli) } else { again(cli) };
+        return rank::run(cli);
     }
     // Complain about the input once, before there are ranks to complain.
     cli.problem(&cli.read()?)?;
@@ -35,7 +35,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         return compare::run(cli);
     }
     let mut job = Job::this_program(cli.own_ranks())?.quiet(true);
-    for (name, value) in cli.environment() {
+    for (name, value) in cli.runtime_settings() {
         job = job.env(name, value);
     }
     let outcome = job.run()?;
@@ -44,18 +44,4 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         eprintln!("scf: rank {} {}", failure.rank, failure.reason);
     }
     Ok(u8::try_from(outcome.code).map_or(ExitCode::FAILURE, ExitCode::from))
-}
-
-/// Whether the environment already says what the command line asks of the runtime.
-fn settled(cli: &Cli) -> bool {
-    cli.environment().iter().all(|(name, value)| std::env::var(name).is_ok_and(|now| now == *value))
-}
-
-/// Starts this rank over, in place, with the runtime's settings in its environment: they are
-/// read when the rank joins the job, which it has not done yet.
-fn again(cli: &Cli) -> Result<ExitCode> {
-    use std::os::unix::process::CommandExt as _;
-    let program = std::env::current_exe().map_err(|source| ScfError::Read { path: "/proc/self/exe".into(), source })?;
-    let source = Command::new(&program).args(std::env::args_os().skip(1)).envs(cli.environment()).exec();
-    Err(ScfError::Read { path: program, source })
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use armci_core::World;
+use armci_core::{Config, World};
 
 use crate::basis::BasisText;
 use crate::cli::{Cli, InputText};
@@ -18,7 +18,11 @@ pub const NOT_CONVERGED: u8 = 3;
 /// # Errors
 /// As [`scf::run`], and what can go wrong with the input.
 pub fn run(cli: &Cli) -> Result<ExitCode> {
-    let world = World::init()?;
+    let mut config = Config::from_env()?;
+    for (name, value) in cli.runtime_settings() {
+        config.set(name, &value)?;
+    }
+    let world = World::init_with(config)?;
     let outcome = calculate(&world, cli);
     // Wrong input and unphysical results are found by all ranks together, so all leave politely,
     // once rank 0 has spoken: the first to exit ends the job. If the runtime itself has failed,

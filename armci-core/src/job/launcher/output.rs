@@ -1,14 +1,17 @@
 //! What ranks write, when it does not go straight to the launcher's own descriptors: cut into
 //! lines, tagged, kept or passed on.
 //!
-//! Guaranteed: lines are never mixed, a last line without an end gets one, and the launcher never
-//! blocks on a reader that does not read: it writes at most `PIPE_BUF` bytes after `poll` has found
-//! room, and meanwhile reads no more from the ranks than fits a bounded backlog. A line longer than
-//! [`LONGEST_LINE`] is cut.
+//! Guaranteed: lines are never mixed, a last line without an end gets one, and nothing that a rank
+//! wrote before it ended is lost while somebody reads. The launcher never blocks on a reader that
+//! does not read: it writes at most `PIPE_BUF` bytes after `poll` has found room, and meanwhile reads
+//! no more from the ranks than fits a bounded backlog (beyond it, only what a pipe of a rank that has
+//! ended still holds). No call here lasts longer than a [`TURN`], so that signals and deadlines are
+//! seen in time. A line longer than [`LONGEST_LINE`] is cut.
 
 use std::io::{Stderr, Stdout};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 /// A line is held back until it is whole, up to this length.
@@ -17,6 +20,9 @@ const LONGEST_LINE: usize = 1 << 20;
 const BACKLOG: usize = 4 << 20;
 /// What a pipe with room takes without blocking.
 const AT_ONCE: usize = 4096;
+/// Bytes that are read from a rank, or written, before somebody else has a turn. A pipe holds less,
+/// unless its writer has asked for more.
+const TURN: usize = 256 << 10;
 
 /// Where lines go.
 pub(super) enum Target {
@@ -31,8 +37,8 @@ pub(super) enum Target {
 /// One of the two standard streams of all ranks.
 pub(super) struct Stream {
     target: Target,
-    tagged: bool,
     sources: Vec<Source>,
+    tagged: bool,
     /// Whole lines, to be written or kept; written up to `written`.
     lines: Vec<u8>,
     written: usize,
@@ -43,23 +49,35 @@ pub(super) struct Stream {
 /// One rank's end of it.
 struct Source {
     pipe: Option<OwnedFd>,
+    /// What each of its lines starts with.
+    tag: String,
     partial: Vec<u8>,
 }
 
 impl Stream {
     pub(super) fn new(target: Target, tagged: bool) -> Self {
-        Self { target, tagged, sources: Vec::new(), lines: Vec::new(), written: 0, deaf: false }
+        Self { target, sources: Vec::new(), tagged, lines: Vec::new(), written: 0, deaf: false }
     }
 
     /// Adds the next rank's pipe.
     pub(super) fn add(&mut self, pipe: Option<OwnedFd>) {
-        self.sources.push(Source { pipe, partial: Vec::new() });
+        let tag = if self.tagged { format!("[{}] ", self.sources.len()) } else { String::new() };
+        self.sources.push(Source { pipe, tag, partial: Vec::new() });
     }
 
-    /// The pipe to wait on for this rank's output, if there is one and room for more.
-    pub(super) fn source(&self, rank: usize) -> Option<BorrowedFd<'_>> {
-        let room = matches!(self.target, Target::Memory) || self.lines.len() - self.written < BACKLOG;
-        self.sources[rank].pipe.as_ref().filter(|_| room).map(|pipe| pipe.as_fd())
+    /// The pipes to wait on, with their ranks: all that are open, if there is room for more.
+    pub(super) fn readable(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let pipes = self.sources.iter().enumerate().filter(|_| self.has_room());
+        pipes.filter_map(|(rank, source)| Some((rank, source.pipe.as_ref()?.as_fd())))
+    }
+
+    /// Whether some rank, or a process that it left behind, may still write.
+    pub(super) fn is_open(&self) -> bool {
+        self.sources.iter().any(|source| source.pipe.is_some())
+    }
+
+    fn has_room(&self) -> bool {
+        matches!(self.target, Target::Memory) || self.lines.len() - self.written < BACKLOG
     }
 
     /// The descriptor to wait on for room, if lines wait to be written.
@@ -74,11 +92,20 @@ impl Stream {
         }
     }
 
-    /// Reads what a rank has written.
+    /// Reads a turn of what a rank has written, as far as there is room.
     pub(super) fn receive(&mut self, rank: usize) {
+        self.read_turn(rank, Self::has_room);
+    }
+
+    /// Reads what the pipe of a rank that has ended holds, room or not.
+    pub(super) fn receive_last(&mut self, rank: usize) {
+        self.read_turn(rank, |_| true);
+    }
+
+    fn read_turn(&mut self, rank: usize, may_go_on: fn(&Self) -> bool) {
         let mut buffer = [0; 16 << 10];
-        while self.source(rank).is_some() {
-            let Some(pipe) = &self.sources[rank].pipe else {
+        for _ in 0..TURN / buffer.len() {
+            let Some(pipe) = self.sources[rank].pipe.as_ref().filter(|_| may_go_on(self)) else {
                 return;
             };
             match rustix::io::read(pipe, &mut buffer) {
@@ -90,8 +117,16 @@ impl Stream {
         }
     }
 
+    /// Takes what the pipes hold, and closes them.
+    pub(super) fn hang_up(&mut self) {
+        for rank in 0..self.sources.len() {
+            self.receive_last(rank);
+            self.close(rank);
+        }
+    }
+
     /// No more from this rank: its last line counts as whole.
-    pub(super) fn close(&mut self, rank: usize) {
+    fn close(&mut self, rank: usize) {
         self.sources[rank].pipe = None;
         if !self.sources[rank].partial.is_empty() {
             self.take(rank, b"\n");
@@ -107,42 +142,54 @@ impl Stream {
     }
 
     fn take(&mut self, rank: usize, bytes: &[u8]) {
+        if self.deaf {
+            return;
+        }
+        let Source { tag, partial, .. } = &mut self.sources[rank];
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let partial = &mut self.sources[rank].partial;
-            partial.extend_from_slice(piece);
-            if !piece.ends_with(b"\n") {
-                if partial.len() < LONGEST_LINE {
-                    continue;
-                }
-                partial.push(b'\n');
+            let whole = piece.ends_with(b"\n");
+            if !whole && partial.len() + piece.len() < LONGEST_LINE {
+                partial.extend_from_slice(piece);
+                continue;
             }
-            let line = std::mem::take(partial);
-            if !self.deaf {
-                if self.tagged {
-                    self.lines.extend_from_slice(format!("[{rank}] ").as_bytes());
-                }
-                self.lines.extend_from_slice(&line);
+            for part in [tag.as_bytes(), partial, piece, if whole { b"" } else { b"\n" }] {
+                self.lines.extend_from_slice(part);
             }
+            partial.clear();
         }
     }
 
-    /// Writes one piece. To be called when [`Stream::sink`] has been found writable.
+    /// Writes a turn, as far as the reader has room.
     pub(super) fn write_some(&mut self) {
-        let Some(sink) = self.sink() else { return };
-        let end = self.lines.len().min(self.written + AT_ONCE);
-        match rustix::io::write(sink, &self.lines[self.written..end]) {
-            Ok(length) => self.written += length,
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => {
-                // The reader is gone: let the ranks notice as they would without us.
-                self.deaf = true;
-                self.written = self.lines.len();
-                self.sources.iter_mut().for_each(|source| source.pipe = None);
+        let until = self.written + TURN;
+        while self.written < until
+            && let Some(sink) = self.sink()
+            && takes_more(sink)
+        {
+            let end = self.lines.len().min(self.written + AT_ONCE);
+            match rustix::io::write(sink, &self.lines[self.written..end]) {
+                Ok(length) => self.written += length,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.turn_deaf(),
             }
         }
-        if self.written == self.lines.len() {
-            self.lines.clear();
+        // Whenever half is written: each byte is moved at most once, and no more is held than twice
+        // what waits.
+        if self.written >= self.lines.len() - self.written {
+            self.lines.drain(..self.written);
             self.written = 0;
+        }
+    }
+
+    /// The reader is gone: lets the ranks notice as they would without us.
+    fn turn_deaf(&mut self) {
+        self.deaf = true;
+        self.lines.clear();
+        self.written = 0;
+        for source in &mut self.sources {
+            source.pipe = None;
+            source.partial.clear();
         }
     }
 
@@ -150,6 +197,12 @@ impl Stream {
     pub(super) fn into_kept(self) -> Vec<u8> {
         if matches!(self.target, Target::Memory) { self.lines } else { Vec::new() }
     }
+}
+
+/// Whether a write of [`AT_ONCE`] bytes would return at once, be it with an error.
+fn takes_more(sink: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(sink, PollFlags::OUT)];
+    rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

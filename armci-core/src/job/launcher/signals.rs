@@ -1,8 +1,12 @@
 //! Signals to the launcher, as readable bytes instead of interruptions.
 //!
-//! Guaranteed: while a [`Listener`] lives, the signals in [`ASKING_TO_END`] do not interrupt the
-//! calling thread but wait in its descriptor; dropping it restores the thread's signal mask and the
-//! disposition of `SIGCHLD`. Ignored signals stay ignored (`nohup`).
+//! Guaranteed: while a [`Listener`] lives, the signals in [`ASKING_TO_END`] and [`ASKING_TO_STOP`] do
+//! not interrupt the calling thread but wait in its descriptor; dropping it restores the thread's
+//! signal mask and the disposition of `SIGCHLD`. Ignored signals stay ignored (`nohup`).
+//!
+//! `progress-thread` keeps a mask too, but for the opposite purpose (no signal at all, for a moment),
+//! and as a detail of its own: to share the ten lines, it would have to offer signal masks to
+//! everybody.
 //!
 //! # Safety
 //! PLAIN-SIGNAL-CALLS: the calls into libc get pointers to initialized `sigset_t` and `sigaction`
@@ -21,6 +25,8 @@ use crate::error::{Error, Result};
 
 /// What a terminal, a batch system or a person sends to end a program.
 pub(super) const ASKING_TO_END: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// What a terminal sends to suspend a program (Ctrl-Z).
+pub(super) const ASKING_TO_STOP: i32 = libc::SIGTSTP;
 
 /// Signals of this thread, queued.
 pub(super) struct Listener {
@@ -66,7 +72,11 @@ impl Mask {
 impl Listener {
     /// Starts listening on the calling thread.
     pub(super) fn new() -> Result<Self> {
-        let signals = Mask::of(&ASKING_TO_END);
+        // A signal that is blocked is queued even if it is ignored; so we do not ask for those.
+        let mut wanted = ASKING_TO_END.to_vec();
+        wanted.push(ASKING_TO_STOP);
+        wanted.retain(|&signal| disposition_of(signal) != libc::SIG_IGN);
+        let signals = Mask::of(&wanted);
         // SAFETY: PLAIN-SIGNAL-CALLS; -1 asks for a new descriptor.
         let queue = unsafe { libc::signalfd(-1, &raw const signals.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if queue < 0 {
@@ -78,7 +88,7 @@ impl Listener {
             signals.apply(libc::SIG_BLOCK).map_err(|source| Error::System { call: "pthread_sigmask", source })?;
         // Whoever ignores SIGCHLD has no dead children to ask; a parent that did so has handed it
         // down to us.
-        let children_ignored = disposition_of_child() == libc::SIG_IGN;
+        let children_ignored = disposition_of(libc::SIGCHLD) == libc::SIG_IGN;
         if children_ignored {
             set_disposition_of_child(libc::SIG_DFL);
         }
@@ -106,6 +116,18 @@ impl Listener {
             _ => None,
         }
     }
+
+    /// Lets [`ASKING_TO_STOP`] do to this process what it would have done had we not caught it;
+    /// returns when the process is continued, or at once where nobody could continue it (the kernel
+    /// does not let the terminal stop a process group without a parent outside).
+    pub(super) fn stop_this_process(&self) {
+        let stop = Mask::of(&[ASKING_TO_STOP]);
+        // SAFETY: PLAIN-SIGNAL-CALLS. The signal is blocked in this thread, so it waits here for the
+        // line below.
+        unsafe { libc::raise(ASKING_TO_STOP) };
+        // Fails only for an unknown `how`.
+        let _ = stop.apply(libc::SIG_UNBLOCK).and_then(|_| stop.apply(libc::SIG_BLOCK));
+    }
 }
 
 impl Drop for Listener {
@@ -118,11 +140,11 @@ impl Drop for Listener {
     }
 }
 
-fn disposition_of_child() -> libc::sighandler_t {
+fn disposition_of(signal: i32) -> libc::sighandler_t {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: PLAIN-SIGNAL-CALLS; all-zero bytes are a valid `sigaction`, whatever the call does.
     unsafe {
-        libc::sigaction(libc::SIGCHLD, ptr::null(), action.as_mut_ptr());
+        libc::sigaction(signal, ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction
     }
 }

@@ -51,7 +51,15 @@ pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -
     let (control, ranks_end) = socket_pair()?;
     let inode =
         ticket::inode_of_socket(&ranks_end).ok_or_else(|| io::Error::other("a new socket has no inode number"))?;
-    let ticket = Ticket { descriptor: ranks_end.as_raw_fd(), inode, rank, size: job.ranks, secret: plan.secret, seat };
+    let ticket = Ticket {
+        descriptor: ranks_end.as_raw_fd(),
+        inode,
+        rank,
+        size: job.ranks,
+        secret: plan.secret,
+        core: core.cloned(),
+        seat,
+    };
 
     let mut command = Command::new(&job.program);
     command

@@ -5,17 +5,19 @@
 //!             all have ended well
 //!   Running ------------------------------------------+
 //!      | a rank failed, a signal, the time-out        v
-//!      v                                             done: kill what remains in the ranks' process groups, reap
-//!   Ending: SIGTERM to all groups, 200 ms of grace    ^
-//!      | grace is over                                |
-//!      v                                              |
-//!   Killing: SIGKILL to all groups -------------------+  (all have ended)
+//!      v                                             kill what remains in the ranks' process groups, reap
+//!   Ending: SIGTERM to all groups, 200 ms of grace    ^ |
+//!      | grace is over                                | v
+//!      v                                              | Flushing: pass on the rest of the output; done
+//!   Killing: SIGKILL to all groups -------------------+
+//!                                       all have ended
 //! ```
 //!
 //! Guaranteed: only the first reason to end the job is reported; what a rank wrote or said before
-//! it ended is taken before its end is judged; a process group is only signalled while its unreaped
-//! leader keeps the number from being reused.
+//! it ended is taken before its end is judged, and all of it is passed on; a process group is only
+//! signalled while its unreaped leader keeps the number from being reused.
 
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -25,12 +27,13 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use super::ending::{Ending, signal_name};
 use super::exchange::{Exchange, Standing};
 use super::output::{Stream, Target};
-use super::signals::Listener;
+use super::signals::{self, Listener};
 use super::spawn::{self, Plan, Started};
 use super::{Failure, Job, Outcome};
 use crate::error::{Error, Result};
 
-/// How long ranks have, after `SIGTERM`, to flush and leave.
+/// How long ranks have, after `SIGTERM`, to flush and leave; and how long a reader of a job that was
+/// told to end has, to read something.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// A job under way.
@@ -58,6 +61,7 @@ enum Phase {
     Running,
     Ending { kill_at: Instant },
     Killing,
+    Flushing { until: Option<Instant> },
 }
 
 /// What a descriptor in the poll set stands for.
@@ -151,7 +155,7 @@ impl<'a> Watch<'a> {
             self.serve(&ready);
             self.keep_deadlines();
         }
-        self.sweep();
+        self.reap();
         self.flush()?;
         let kept = |stream: Option<Stream>| stream.map_or(Vec::new(), Stream::into_kept);
         self.outcome.stdout = kept(self.stdout.take());
@@ -176,25 +180,22 @@ impl<'a> Watch<'a> {
                 let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
                 wait_for(Source::Control(number), socket, flags);
             }
-            if let Some(pipe) = self.stdout.as_ref().and_then(|stream| stream.source(number)) {
-                wait_for(Source::Stdout(number), pipe, PollFlags::IN);
-            }
-            if let Some(pipe) = self.stderr.as_ref().and_then(|stream| stream.source(number)) {
-                wait_for(Source::Stderr(number), pipe, PollFlags::IN);
-            }
         }
-        if let Some(sink) = self.stdout.as_ref().and_then(Stream::sink) {
-            wait_for(Source::StdoutRoom, sink, PollFlags::OUT);
-        }
-        if let Some(sink) = self.stderr.as_ref().and_then(Stream::sink) {
-            wait_for(Source::StderrRoom, sink, PollFlags::OUT);
+        let to_source: [fn(usize) -> Source; 2] = [Source::Stdout, Source::Stderr];
+        let rooms = [Source::StdoutRoom, Source::StderrRoom];
+        for ((stream, to_source), room) in [&self.stdout, &self.stderr].into_iter().zip(to_source).zip(rooms) {
+            let Some(stream) = stream else { continue };
+            for (rank, pipe) in stream.readable() {
+                wait_for(to_source(rank), pipe, PollFlags::IN);
+            }
+            if let Some(sink) = stream.sink() {
+                wait_for(room, sink, PollFlags::OUT);
+            }
         }
         let timeout = self.next_deadline().map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => {
-                return Err(Error::System { call: "poll", source: error.into() });
-            }
+            Err(error) => return Err(Error::system("poll", error)),
         }
         Ok(sources.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(source, _)| source).collect())
     }
@@ -204,6 +205,7 @@ impl<'a> Watch<'a> {
             Phase::Running => self.deadline,
             Phase::Ending { kill_at } => Some(kill_at),
             Phase::Killing => None,
+            Phase::Flushing { until } => until,
         }
     }
 
@@ -238,9 +240,7 @@ impl<'a> Watch<'a> {
     /// number stays its own.
     fn note_ending(&mut self, rank: usize) {
         self.pump(rank);
-        for stream in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
-            stream.receive(rank);
-        }
+        self.streams().for_each(|stream| stream.receive_last(rank));
         let process = &self.ranks[rank].process;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match rustix::process::waitid(WaitId::PidFd(process.exit.as_fd()), options) {
@@ -295,14 +295,34 @@ impl<'a> Watch<'a> {
 
     fn obey_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
+            if signal == signals::ASKING_TO_STOP {
+                self.pause();
+                continue;
+            }
             self.interrupted = true;
-            if self.phase == Phase::Running {
-                self.end(128 + signal, None, &format!("asked to end by {}", signal_name(signal)));
-            } else {
+            match self.phase {
+                Phase::Running => self.end(128 + signal, None, &format!("asked to end by {}", signal_name(signal))),
                 // Asked twice: no more grace.
-                self.kill();
+                Phase::Ending { .. } | Phase::Killing => self.kill(),
+                // Perhaps not all that the ranks have written will be read.
+                Phase::Flushing { .. } if self.outcome.code == 0 => self.outcome.code = 128 + signal,
+                Phase::Flushing { .. } => {}
             }
         }
+    }
+
+    /// Stops the ranks, and this process with them, until somebody continues it. Meanwhile no
+    /// deadline comes nearer.
+    fn pause(&mut self) {
+        self.signal_all(Signal::STOP);
+        let begin = Instant::now();
+        self.signals.stop_this_process();
+        let stopped = begin.elapsed();
+        self.deadline = self.deadline.map(|at| at + stopped);
+        if let Phase::Ending { kill_at } = &mut self.phase {
+            *kill_at += stopped;
+        }
+        self.signal_all(Signal::CONT);
     }
 
     fn keep_deadlines(&mut self) {
@@ -326,10 +346,11 @@ impl<'a> Watch<'a> {
         self.phase = Phase::Ending { kill_at: Instant::now() + GRACE };
         self.outcome.code = code;
         self.outcome.failed = failed;
+        let other = if self.outcome.failed.is_some() { "other " } else { "" };
         let others = match self.others_alive() {
             0 => String::new(),
-            1 => "; ending the other rank".into(),
-            others => format!("; ending the other {others} ranks"),
+            1 => format!("; ending the {other}rank"),
+            others => format!("; ending the {other}{others} ranks"),
         };
         self.say(&format!("armci-run: {why}{others}"));
         self.signal_all(Signal::TERM);
@@ -348,7 +369,8 @@ impl<'a> Watch<'a> {
         }
         match &mut self.stderr {
             Some(stream) => stream.say(line),
-            None => eprintln!("{line}"),
+            // Without a reader, the exit code must do.
+            None => drop(writeln!(std::io::stderr(), "{line}")),
         }
     }
 
@@ -365,33 +387,43 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends what ranks have left running, takes the last output and reaps.
-    fn sweep(&mut self) {
+    /// Ends what ranks have left running, and takes their processes off the system's table.
+    fn reap(&mut self) {
         self.signal_all(Signal::KILL);
-        for number in 0..self.ranks.len() {
-            for stream in [&mut self.stdout, &mut self.stderr].into_iter().flatten() {
-                stream.receive(number);
-                stream.close(number);
-            }
-            let _ = self.ranks[number].process.child.wait();
+        for mut rank in self.ranks.drain(..) {
+            let _ = rank.process.child.wait();
         }
-        self.ranks.clear();
     }
 
-    /// Writes what is left, as fast as it is read. Who asked us to end does not wait for a reader
-    /// that does not read.
+    /// Passes on what is left in pipes and backlogs, as fast as it is read.
+    ///
+    /// All ranks are reaped, so a pipe that is not at its end belongs to a process that is about to
+    /// die with its group, or to one that has left the group; after a while the latter is no longer
+    /// listened to. Who told the job to end does not wait for a reader that does not read.
     fn flush(&mut self) -> Result<()> {
-        let waiting = |stream: &Option<Stream>| stream.as_ref().is_some_and(|stream| stream.sink().is_some());
-        while waiting(&self.stdout) || waiting(&self.stderr) {
-            self.phase =
-                if self.interrupted { Phase::Ending { kill_at: Instant::now() + GRACE } } else { Phase::Killing };
+        let hang_up_at = Instant::now() + GRACE;
+        loop {
+            let now = Instant::now();
+            if now >= hang_up_at {
+                self.streams().for_each(Stream::hang_up);
+            }
+            let open = self.streams().any(|stream| stream.is_open());
+            if !open && self.streams().all(|stream| stream.sink().is_none()) {
+                return Ok(());
+            }
+            let impatient = !open && (self.interrupted || self.outcome.timed_out);
+            let patience = impatient.then(|| now + GRACE);
+            self.phase = Phase::Flushing { until: if open { Some(hang_up_at) } else { patience } };
             let ready = self.sleep()?;
-            if ready.is_empty() && self.interrupted {
+            if ready.is_empty() && impatient {
                 return Ok(());
             }
             self.serve(&ready);
         }
-        Ok(())
+    }
+
+    fn streams(&mut self) -> impl Iterator<Item = &mut Stream> {
+        [&mut self.stdout, &mut self.stderr].into_iter().flatten()
     }
 }
 
@@ -399,7 +431,7 @@ impl Drop for Watch<'_> {
     /// Reached with ranks only when the loop itself failed.
     fn drop(&mut self) {
         if !self.ranks.is_empty() {
-            self.sweep();
+            self.reap();
         }
     }
 }
