@@ -53,6 +53,7 @@
 //! Blue Gene/Q"; the operations' semantics are those of ARMCI.
 
 mod accumulate;
+mod allocation;
 mod am;
 mod collectives;
 pub mod config;
@@ -61,6 +62,7 @@ mod copy;
 mod error;
 pub mod job;
 mod memory;
+mod messages;
 mod node;
 mod primitive;
 mod rma;

@@ -7,6 +7,7 @@
 //!                           | part of region 0.1 | part of region 1.1 | free ...
 //! ```
 
+pub(crate) mod books;
 pub(crate) mod heap;
 pub(crate) mod ledger;
 pub(crate) mod region;
