@@ -2,12 +2,14 @@
 //!
 //! Collective: every rank computes the same in its own books (`memory/books.rs`),
 //! and talks only to agree on the largest part, on what the ledger and the
-//! system say, and that all are ready.
+//! system say, and that all are ready. Where all ask for the same and it lies
+//! ready, one exchange settles all of that.
 
 use std::ops::Range;
 
 use crate::collectives::Reduce;
 use crate::error::{Error, Result};
+use crate::memory::books::Books;
 use crate::memory::heap::{Block, Heap};
 use crate::memory::region::{MAX_REGIONS, Part};
 use crate::memory::{GlobalPtr, Region};
@@ -28,27 +30,42 @@ impl World {
     /// [`Error::RegionTableFull`], [`Error::Diverged`]. Nothing was allocated then.
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
         self.check_open()?;
+        let wish = bytes as u64;
         let mut books = self.books().borrow_mut();
-        let wishes = self.all_gather(&[bytes as u64, books.history])?;
-        let wishes = wishes.as_chunks::<2>().0;
-        if let Some(rank) = wishes.iter().position(|wish| wish[1] != wishes[0][1]) {
+        let regions = &self.node().mine().regions;
+        // If all ask for the same and a block of that size lies ready, which is known beforehand, ranks need to meet
+        // only once: each publishes its part first.
+        let ready = books.ready(wish);
+        if let Some((id, block)) = &ready {
+            regions.publish(*id, part_of(block, bytes));
+        }
+        let mut words = [wish, !wish, books.history, !books.history];
+        self.all_reduce(&mut words, Reduce::Max)?;
+        let [largest, not_smallest, history, not_history] = words;
+        if history == !not_history && largest == !not_smallest && ready.is_some() {
+            return self.enter(&mut books, |books| books.heap.allocate(wish.max(1)).ok_or_else(unready));
+        }
+        if let Some((id, _)) = ready {
+            regions.withdraw(id);
+        }
+        if history != !not_history {
+            let histories = self.all_gather(&[books.history])?;
+            let rank = histories.iter().position(|history| *history != histories[0]).unwrap_or(0);
             return Err(Error::Diverged { rank });
         }
         // From here on every rank computes the same, until memory is asked of the system.
-        let largest = wishes.iter().map(|wish| wish[0]).max().unwrap_or(0);
-        let id = books.names.take().ok_or(Error::RegionTableFull { limit: MAX_REGIONS })?;
-        let block = match self.take_block(&mut books.heap, largest.max(1)) {
-            Ok(block) => block,
-            Err(error) => {
-                books.names.give_back(id);
-                return Err(error);
-            }
-        };
-        let part = Part { offset: HEAP_START + block.offset, len: bytes as u64 };
-        books.by_offset.insert(part.offset, id);
-        books.note(largest, id);
-        self.node().mine().regions.publish(id, part);
+        let region = self.enter(&mut books, |books| self.take_block(&mut books.heap, largest.max(1)))?;
+        regions.publish(region.id, part_of(&region.block, bytes));
         self.meet();
+        Ok(region)
+    }
+
+    /// Enters a region into the books, with the block that `take` finds for it.
+    fn enter(&self, books: &mut Books, take: impl FnOnce(&mut Books) -> Result<Block>) -> Result<Region> {
+        let id = books.names.take().ok_or(Error::RegionTableFull { limit: MAX_REGIONS })?;
+        let block = take(books).inspect_err(|_| books.names.give_back(id))?;
+        books.by_offset.insert(HEAP_START + block.offset, id);
+        books.note(block.offset, id);
         Ok(Region { id, block, window: self.node().window().base() })
     }
 
@@ -199,6 +216,16 @@ impl World {
         }
         Ok(GlobalPtr::new(*id, slot as u32, offset - start))
     }
+}
+
+/// A rank's part of the region in a block.
+fn part_of(block: &Block, bytes: usize) -> Part {
+    Part { offset: HEAP_START + block.offset, len: bytes as u64 }
+}
+
+/// A block that lay ready is gone: the books are wrong.
+fn unready() -> Error {
+    Error::Job("the heap's books contradict themselves: this is a fault of the library".into())
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,6 +4,7 @@
 //! Everything it does is [`armci_core::job::Job`]'s; this program only reads the command line.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use armci_core::job::{Bind, Job};
@@ -12,8 +13,8 @@ use clap::{Parser, ValueEnum};
 /// Starts a program as the ranks of one job on this machine.
 ///
 /// The ranks end together: when one fails, a line on standard error says which and why, and the
-/// others are ended. Ctrl-C ends them all. Rank 0 reads standard input unless that is a terminal;
-/// the others have none.
+/// others are ended. Ctrl-C ends them all, Ctrl-Z suspends them all. Rank 0 reads standard input
+/// unless that is a terminal; the others have none.
 #[derive(Parser)]
 #[command(version, after_help = AFTER_HELP)]
 struct CommandLine {
@@ -35,12 +36,7 @@ struct CommandLine {
     tag_output: bool,
 
     /// The program, and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "PROGRAM"
-    )]
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
@@ -79,10 +75,7 @@ impl CommandLine {
             Binding::None => Bind::None,
             Binding::Core => Bind::Core,
         };
-        let job = Job::new(self.ranks, program)?
-            .args(words)
-            .bind(bind)
-            .tag_output(self.tag_output);
+        let job = Job::new(self.ranks, program)?.args(words).bind(bind).tag_output(self.tag_output);
         Ok(match self.progress {
             Some(Progress::Thread) => job.env("ARMCI_PROGRESS", "thread"),
             Some(Progress::None) => job.env("ARMCI_PROGRESS", "none"),
@@ -95,7 +88,8 @@ fn main() -> ExitCode {
     match CommandLine::parse().job().and_then(|job| job.run()) {
         Ok(outcome) => ExitCode::from(u8::try_from(outcome.code).unwrap_or(1)),
         Err(error) => {
-            eprintln!("armci-run: {error}");
+            // Without a reader of standard error, the exit code must do.
+            let _ = writeln!(std::io::stderr(), "armci-run: {error}");
             ExitCode::FAILURE
         }
     }

@@ -14,9 +14,10 @@
 //!
 //! The thread is polite: it spins for a bounded time ([`Options::spin`]), then sleeps in the kernel
 //! until work arrives. It may be pinned to a processor ([`Options::cpu`]), say the SMT sibling of
-//! the core that computes, and be told to give way ([`Options::nice`]). It blocks all signals that
-//! are sent to the process, so that those go to the program's own threads; faults of its own
-//! (`SIGSEGV` and the like) still reach their handlers.
+//! the core that computes, and be told to give way ([`Options::nice`]). Where it sits is a matter of
+//! speed only: a pin that the system refuses is no error ([`ProgressThread::cpu`] tells). The thread
+//! blocks all signals that are sent to the process, so that those go to the program's own threads;
+//! faults of its own (`SIGSEGV` and the like) still reach their handlers.
 //!
 //! A panic inside [`Advance`] ends the process with a message: peers wait for this thread's work,
 //! and would wait forever.
@@ -65,7 +66,7 @@ mod statistics;
 
 pub use statistics::Statistics;
 
-use std::io;
+use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -83,7 +84,7 @@ pub trait Advance: Send + Sync + 'static {
 
     /// Sleeps in the kernel until work may have arrived or [`Advance::wake`] was called.
     /// Level-triggered: returns at once if work is there already, or if a wake has come since the
-    /// last `park` returned. Returning for no reason is allowed.
+    /// last `park` returned. Returning for no reason is allowed; the thread will ask again.
     fn park(&self);
 
     /// Whether to spin now, where [`Options::spin`] allows it, before parking. Asked again and again while the
@@ -93,6 +94,10 @@ pub trait Advance: Send + Sync + 'static {
     }
 
     /// Wakes the parked thread; if it is not parked, its next [`Advance::park`] returns at once.
+    ///
+    /// A wake may last: parks after that one may return at once, too. [`ProgressThread`] wakes only
+    /// to stop, so an implementation may take the first wake as the word that no park shall sleep
+    /// any more; one that also wakes for work would rather sleep again.
     fn wake(&self);
 }
 
@@ -101,8 +106,9 @@ pub trait Advance: Send + Sync + 'static {
 pub struct Options {
     /// The thread's name, as debuggers show it (the kernel keeps 15 bytes).
     pub name: String,
-    /// The processor the thread stays on; none: where the scheduler puts it, within the starting
-    /// thread's mask.
+    /// The processor the thread stays on, if the system allows it; none: where the scheduler puts it,
+    /// within the starting thread's mask. The processor may lie outside that mask: whether the mask
+    /// is a wish that binds this thread too is for the caller to know.
     pub cpu: Option<usize>,
     /// How long to keep calling [`Advance::advance`] without success before parking, as long as
     /// [`Advance::may_spin`] agrees.
@@ -115,12 +121,7 @@ pub struct Options {
 impl Options {
     /// An unpinned thread of this name that spins for 50 microseconds.
     pub fn named(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            cpu: None,
-            spin: Duration::from_micros(50),
-            nice: None,
-        }
+        Self { name: name.into(), cpu: None, spin: Duration::from_micros(50), nice: None }
     }
 }
 
@@ -129,6 +130,7 @@ impl Options {
 pub struct ProgressThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    cpu: Option<usize>,
 }
 
 /// What the thread and its owner both see.
@@ -148,17 +150,12 @@ impl std::fmt::Debug for Shared {
 }
 
 impl ProgressThread {
-    /// Starts the thread; when this returns, it is pinned and advancing.
+    /// Starts the thread; when this returns, it has settled ([`ProgressThread::cpu`]) and advances.
     ///
     /// # Errors
-    /// If there can be no more threads, the processor is not ours to use, or the niceness is not
-    /// ours to choose.
+    /// If there can be no more threads, or the niceness is not ours to choose.
     pub fn start(work: Arc<dyn Advance>, options: Options) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            work,
-            stop: AtomicBool::new(false),
-            counters: Counters::default(),
-        });
+        let shared = Arc::new(Shared { work, stop: AtomicBool::new(false), counters: Counters::default() });
         let (report, settled) = mpsc::sync_channel(1);
         let thread = {
             // The new thread inherits the mask, so no signal ever finds it unprepared.
@@ -174,13 +171,15 @@ impl ProgressThread {
                 }
             })?
         };
-        settled
-            .recv()
-            .map_err(|_| io::Error::other("the progress thread died while it started"))??;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-        })
+        let cpu = settled.recv().map_err(|_| io::Error::other("the progress thread died while it started"))??;
+        Ok(Self { shared, thread: Some(thread), cpu })
+    }
+
+    /// The processor the thread is pinned to: that of [`Options::cpu`], or none if none was asked for
+    /// or the system refused (it does not exist, is offline, or lies outside our cgroup's cpuset).
+    #[must_use]
+    pub fn cpu(&self) -> Option<usize> {
+        self.cpu
     }
 
     /// Stops the thread and returns what it has done. Work that arrives later is not served.
@@ -214,34 +213,33 @@ impl Drop for ProgressThread {
     }
 }
 
-/// Applies what the options ask of the calling thread.
-fn settle(options: &Options) -> io::Result<()> {
-    if let Some(cpu) = options.cpu {
-        if cpu >= CpuSet::MAX_CPU {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!(
-                    "processor {cpu} is beyond the {} that masks can name",
-                    CpuSet::MAX_CPU
-                ),
-            ));
-        }
-        let mut set = CpuSet::new();
-        set.set(cpu);
-        rustix::thread::sched_setaffinity(None, &set)?;
-    }
+/// Applies what the options ask of the calling thread; returns the processor it is pinned to.
+fn settle(options: &Options) -> io::Result<Option<usize>> {
+    let cpu = options.cpu.filter(|&cpu| pin(cpu));
     if let Some(nice) = options.nice {
         // Linux keeps niceness per thread, and takes a thread's number for a process's.
         rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice)?;
     }
-    Ok(())
+    Ok(cpu)
+}
+
+/// Ties the calling thread to a processor; returns whether that could be done.
+fn pin(cpu: usize) -> bool {
+    if cpu >= CpuSet::MAX_CPU {
+        return false;
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    rustix::thread::sched_setaffinity(None, &set).is_ok()
 }
 
 impl Shared {
     fn run_or_abort(&self, options: &Options) {
         if panic::catch_unwind(AssertUnwindSafe(|| self.run(options.spin))).is_err() {
-            // The panic's own message has been printed by the panic hook.
-            eprintln!(
+            // The panic's own message has been printed by the panic hook. Not with `eprintln`, which
+            // panics itself when nobody reads standard error.
+            let _ = writeln!(
+                io::stderr(),
                 "thread '{}' panicked while others depend on its progress; ending this process",
                 options.name
             );

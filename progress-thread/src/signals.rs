@@ -12,15 +12,8 @@ use std::mem::MaybeUninit;
 
 /// Signals that a thread raises by its own fault. Blocked, they would kill without a handler's
 /// word.
-const FAULTS: [i32; 7] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGSYS,
-    libc::SIGABRT,
-];
+const FAULTS: [i32; 7] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
 
 /// Restores the calling thread's mask when dropped.
 pub(crate) struct Blocked {
@@ -39,10 +32,7 @@ pub(crate) fn block_all_but_faults() -> io::Result<Blocked> {
             libc::sigdelset(all.as_mut_ptr(), fault);
         }
         match libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) {
-            0 => Ok(Blocked {
-                before: before.assume_init(),
-                own_thread: PhantomData,
-            }),
+            0 => Ok(Blocked { before: before.assume_init(), own_thread: PhantomData }),
             error => Err(io::Error::from_raw_os_error(error)),
         }
     }
@@ -51,12 +41,6 @@ pub(crate) fn block_all_but_faults() -> io::Result<Blocked> {
 impl Drop for Blocked {
     fn drop(&mut self) {
         // SAFETY: PLAIN-SIGNAL-CALLS, OWN-THREAD.
-        unsafe {
-            libc::pthread_sigmask(
-                libc::SIG_SETMASK,
-                &raw const self.before,
-                std::ptr::null_mut(),
-            )
-        };
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 }

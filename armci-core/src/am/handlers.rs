@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -133,8 +134,9 @@ impl Handlers {
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(result) => result?,
             Err(_) => {
-                // The panic's own message has been printed by the panic hook.
-                eprintln!("an active-message handler panicked while it served rank {}", incoming.source);
+                // The panic's own message has been printed by the panic hook. Standard error may be gone.
+                let _ =
+                    writeln!(io::stderr(), "an active-message handler panicked while serving rank {}", incoming.source);
                 std::process::abort();
             }
         }

@@ -4,9 +4,8 @@
 //! are equal; a digest of the calls so far lets ranks find out when they are not.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::heap::Heap;
+use super::heap::{Block, Heap};
 use super::region::{Names, RegionId};
 
 /// What is allocated: equal on every rank.
@@ -26,10 +25,17 @@ impl Books {
         Books { heap: Heap::new(capacity), names: Names::default(), by_offset: BTreeMap::new(), history: 0 }
     }
 
-    /// Takes note of an allocation or a free.
+    /// The name and block that the next allocation of `bytes` gets, if a resident block lies ready for it.
+    pub(crate) fn ready(&self, bytes: u64) -> Option<(RegionId, Block)> {
+        let block = self.heap.ready(bytes.max(1))?;
+        Some((self.names.next()?, block))
+    }
+
+    /// Takes note of an allocation or a free: of `what`, under this name.
     pub(crate) fn note(&mut self, what: u64, id: RegionId) {
-        let mut hasher = DefaultHasher::new();
-        (self.history, what, id).hash(&mut hasher);
-        self.history = hasher.finish();
+        for word in [what, id.to_bits()] {
+            // An odd multiplier and a rotation keep every bit's influence; nobody attacks this digest.
+            self.history = (self.history ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
     }
 }

@@ -87,6 +87,14 @@ impl Heap {
         Some(Block { offset, len })
     }
 
+    /// The block that [`Heap::allocate`] would give, if one of that size lies ready and resident.
+    pub(crate) fn ready(&self, bytes: u64) -> Option<Block> {
+        let len = round_up_to_class(bytes).filter(|len| *len <= CLASS_MAX)?;
+        let offset = *self.quick[class_of(len)].last()?;
+        let block = Block { offset, len };
+        self.absent(&block).is_empty().then_some(block)
+    }
+
     /// Takes a block back.
     pub(crate) fn free(&mut self, block: Block) {
         let Block { offset, len } = block;

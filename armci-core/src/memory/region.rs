@@ -106,20 +106,25 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// The name that [`Names::take`] would give.
+    pub(crate) fn next(&self) -> Option<RegionId> {
+        let index = match self.free.last() {
+            Some(index) => *index as usize,
+            None => self.generations.len(),
+        };
+        // 0 means "no region", so the count skips it when it wraps.
+        let generation = self.generations.get(index).map_or(1, |last| last.checked_add(1).unwrap_or(1));
+        (index < MAX_REGIONS).then_some(RegionId { index: index as u32, generation })
+    }
+
     /// A name nobody has; `None` if [`MAX_REGIONS`] are alive.
     pub(crate) fn take(&mut self) -> Option<RegionId> {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None if self.generations.len() < MAX_REGIONS => {
-                self.generations.push(0);
-                self.generations.len() as u32 - 1
-            }
-            None => return None,
-        };
-        let generation = &mut self.generations[index as usize];
-        // 0 means "no region", so the count skips it when it wraps.
-        *generation = generation.checked_add(1).unwrap_or(1);
-        Some(RegionId { index, generation: *generation })
+        let id = self.next()?;
+        match self.free.pop() {
+            Some(index) => self.generations[index as usize] = id.generation,
+            None => self.generations.push(id.generation),
+        }
+        Some(id)
     }
 
     /// Takes a name back.

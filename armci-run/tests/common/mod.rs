@@ -4,6 +4,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -32,32 +34,32 @@ impl Run {
     /// `armci-run` with these arguments.
     pub fn new(arguments: &[&str]) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let mark = format!(
-            "{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut command = Command::new(env!("CARGO_BIN_EXE_armci-run"));
+        command.args(arguments);
+        Self { command: Self::observed(command, &mark), mark }
+    }
+
+    fn observed(mut command: Command, mark: &str) -> Command {
+        command.env(MARK, mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
-            .args(arguments)
-            .env(MARK, &mark)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Self { command, mark }
+    }
+
+    /// `armci-run` with these arguments, as a shell starts it after `preparation`.
+    pub fn after(preparation: &str, arguments: &[&str]) -> Self {
+        let mut run = Self::new(&[]);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &format!("{preparation}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_armci-run")])
+            .args(arguments);
+        run.command = Self::observed(shell, &run.mark);
+        run
     }
 
     /// `armci-run -n RANKS` of this test binary, whose test `test` will find itself in `role`.
     pub fn role(ranks: usize, test: &str, role: &str) -> Self {
         let this = std::env::current_exe().unwrap();
-        let mut run = Self::new(&[
-            "-n",
-            &ranks.to_string(),
-            this.to_str().unwrap(),
-            "--exact",
-            test,
-            "--nocapture",
-        ]);
+        let mut run = Self::new(&["-n", &ranks.to_string(), this.to_str().unwrap(), "--exact", test, "--nocapture"]);
         run.command.env(ROLE, role);
         run
     }
@@ -67,16 +69,24 @@ impl Run {
         self
     }
 
+    pub fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.command.stdout(stdout);
+        self
+    }
+
+    /// In a process group of its own, as an interactive shell would start it.
+    pub fn apart(mut self) -> Self {
+        self.command.process_group(0);
+        self
+    }
+
     pub fn stdin(mut self, stdin: impl Into<Stdio>) -> Self {
         self.command.stdin(stdin);
         self
     }
 
     pub fn start(mut self) -> Running {
-        Running {
-            child: self.command.spawn().unwrap(),
-            mark: self.mark,
-        }
+        Running { child: self.command.spawn().unwrap(), mark: self.mark }
     }
 
     /// Runs it to its end, and holds it to leaving nobody behind.
@@ -96,10 +106,7 @@ pub struct Ended {
 impl Ended {
     /// The launcher's own lines.
     pub fn messages(&self) -> Vec<&str> {
-        self.stderr
-            .lines()
-            .filter(|line| line.starts_with("armci-run:"))
-            .collect()
+        self.stderr.lines().filter(|line| line.starts_with("armci-run:")).collect()
     }
 }
 
@@ -118,22 +125,29 @@ impl Running {
         String::from_utf8(line).unwrap()
     }
 
+    /// The states of all its processes, as `/proc/PID/stat` has them: `S` sleeps, `T` is stopped.
+    pub fn states(&self) -> String {
+        let state = |process: PathBuf| {
+            let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+            stat.rsplit_once(") ")?.1.chars().next()
+        };
+        processes_with(&self.mark).filter_map(state).collect()
+    }
+
+    /// The most memory the launcher has used so far, in KiB.
+    pub fn peak_kib(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     pub fn end(self) -> Ended {
         let begin = Instant::now();
-        let Output {
-            status,
-            stdout,
-            stderr,
-        } = self.child.wait_with_output().unwrap();
+        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
         let after = begin.elapsed();
         nobody_is_left(&self.mark);
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ended {
-            code: status.code(),
-            stdout: text(stdout),
-            stderr: text(stderr),
-            after,
-        }
+        Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr), after }
     }
 }
 
@@ -141,7 +155,7 @@ impl Running {
 fn nobody_is_left(mark: &str) {
     let limit = Instant::now() + Duration::from_secs(1);
     loop {
-        let left = processes_with(mark);
+        let left: Vec<_> = processes_with(mark).map(command_line).collect();
         if left.is_empty() {
             return;
         }
@@ -150,29 +164,28 @@ fn nobody_is_left(mark: &str) {
     }
 }
 
-/// The command lines of processes with this mark.
-fn processes_with(mark: &str) -> Vec<String> {
+/// The directories in `/proc` of processes with this mark.
+fn processes_with(mark: &str) -> impl Iterator<Item = PathBuf> {
     let wanted = format!("{MARK}={mark}");
-    let processes = std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| Some(entry.ok()?.path()));
-    let marked = processes.filter(|path| {
-        std::fs::read(path.join("environ")).is_ok_and(|bytes| {
-            bytes
-                .split(|&byte| byte == 0)
-                .any(|variable| variable == wanted.as_bytes())
-        })
-    });
-    marked
-        .map(|path| {
-            format!(
-                "{} {}",
-                path.display(),
-                String::from_utf8_lossy(&std::fs::read(path.join("cmdline")).unwrap_or_default())
-                    .replace('\0', " ")
-            )
-        })
-        .collect()
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    processes.filter(move |path| {
+        std::fs::read(path.join("environ"))
+            .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()))
+    })
+}
+
+fn command_line(process: PathBuf) -> String {
+    let words = std::fs::read(process.join("cmdline")).unwrap_or_default();
+    format!("{} {}", process.display(), String::from_utf8_lossy(&words).replace('\0', " "))
+}
+
+/// Waits for a condition that must come true.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !condition() {
+        assert!(Instant::now() < limit, "waited 10 s for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// If this process is a rank: joins, and does `act(role, rank)` before it would say goodbye; then
