@@ -266,7 +266,7 @@ mod tests {
     use crate::basis::{self, BasisSet, Functions};
     use crate::guess;
     use crate::molecule::Molecule;
-    use crate::pairs::schwarz_part;
+    use crate::schwarz::schwarz_part;
     use crate::shells::Orbitals;
     use ndarray::s;
 

@@ -109,7 +109,8 @@ mod tests {
     use super::*;
     use crate::basis::{self, BasisSet, Functions};
     use crate::molecule::Molecule;
-    use crate::pairs::{Pairs, schwarz_part};
+    use crate::pairs::Pairs;
+    use crate::schwarz::schwarz_part;
 
     fn orbitals(file: &str, name: &str, functions: Functions) -> Orbitals {
         let molecule = Molecule::from_xyz("m", file, 0).unwrap();

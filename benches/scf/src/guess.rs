@@ -17,7 +17,8 @@ use crate::error::Result;
 use crate::linalg::Orthogonal;
 use crate::molecule::{Atom, Molecule};
 use crate::one_electron::OneElectron;
-use crate::pairs::{Pairs, schwarz_part};
+use crate::pairs::Pairs;
+use crate::schwarz::schwarz_part;
 use crate::shells::{Orbitals, Shell};
 use crate::spherical;
 

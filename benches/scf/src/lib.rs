@@ -32,6 +32,7 @@ pub mod pairs;
 pub mod rank;
 pub mod report;
 pub mod scf;
+pub mod schwarz;
 pub mod shells;
 pub mod solver;
 pub mod spherical;

@@ -1,4 +1,4 @@
-//! Shell pairs: their primitive products, Schwarz bounds, and classes.
+//! Shell pairs: their primitive products and classes.
 //!
 //! The two-electron engine evaluates four shell quartets at a time if they look alike: same sum
 //! of angular momenta and same number of primitive products on either side. A pair's *class*
@@ -7,7 +7,6 @@
 use integral::engine::os_eri::{ShellPairData, ShellRef, shell_pair_data};
 use integral::{Engine, select_engine};
 
-use crate::eri::Evaluator;
 use crate::shells::{Orbitals, Shell};
 
 /// A pair of shells, the first not before the second.
@@ -66,35 +65,10 @@ const SHRINK: f64 = 1.0 / (1_u64 << 27) as f64;
 pub const GROW: f64 = 1.0 / (SHRINK * SHRINK * SHRINK * SHRINK);
 
 /// The primitive products of two shells.
-fn products(a: &Shell, b: &Shell) -> ShellPairData {
+pub fn products(a: &Shell, b: &Shell) -> ShellPairData {
     let small = |shell: &Shell| shell.coefficients.iter().map(|c| c * SHRINK).collect::<Vec<_>>();
     let (first, second) = (small(a), small(b));
     shell_pair_data(ShellRef { coeffs: &first, ..shell_ref(a) }, ShellRef { coeffs: &second, ..shell_ref(b) })
-}
-
-/// Schwarz bounds of the shell pairs whose number modulo `parts` is `part`, zero for the
-/// others; the sum over all parts is the bounds, in the order of the triangle.
-pub fn schwarz_part(orbitals: &Orbitals, part: usize, parts: usize) -> Vec<f64> {
-    let n = orbitals.shells.len();
-    let mut bounds = vec![0.0; n * (n + 1) / 2];
-    let mut evaluator = Evaluator::new(orbitals);
-    for (i, a) in orbitals.shells.iter().enumerate() {
-        for (j, b) in orbitals.shells[..=i].iter().enumerate() {
-            let number = triangle(i, j);
-            if number % parts == part {
-                bounds[number] = schwarz(&mut evaluator, a, b, i, j);
-            }
-        }
-    }
-    bounds
-}
-
-fn schwarz(evaluator: &mut Evaluator<'_>, a: &Shell, b: &Shell, i: usize, j: usize) -> f64 {
-    let pair = Pair { first: i, second: j, bound: 0.0, class: 0, products: products(a, b) };
-    let block = evaluator.one(&pair, &pair, true);
-    let width = a.functions.len() * b.functions.len();
-    let largest = (0..width).map(|k| block[k * width + k].abs()).fold(0.0, f64::max);
-    largest.sqrt()
 }
 
 impl<'a> Pairs<'a> {

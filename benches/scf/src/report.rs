@@ -176,6 +176,10 @@ pub fn describe_times(outcome: &Outcome) -> String {
     );
     let thread: u64 = outcome.ranks.iter().map(|r| r.served_by_thread).sum();
     let main: u64 = outcome.ranks.iter().map(|r| r.served_by_main).sum();
-    let _ = writeln!(out, "  requests served: {thread} by progress threads, {main} by the ranks themselves");
+    let _ = if thread + main == 0 {
+        writeln!(out, "  no request had to be served: everything went by remote memory access")
+    } else {
+        writeln!(out, "  requests served: {thread} by progress threads, {main} by the ranks themselves")
+    };
     out
 }
