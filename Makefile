@@ -34,15 +34,17 @@ lint: packages ## formatting and clippy, as CI wants them
 bench: packages ## each figure beside this machine's limit and ARMCI-MPI, in one run
 	@scripts/install-packages peers || echo "going on without the peers"
 	@$(CARGO) build --release -p benches
-	@# A scheduling group of its own keeps builds in other terminals from distorting it, where the system lets us.
-	@setsid -w sh -c 'echo -20 2>/dev/null >/proc/self/autogroup; exec $(TARGET)/release/armci-bench'
+	@$(TARGET)/release/armci-bench
 
 doc: packages ## the documentation of all crates
 	$(CARGO) doc --workspace --no-deps
 
-install: build ## programs, C library and header into PREFIX (/usr/local)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+install: packages ## programs, C library and header into PREFIX (/usr/local); compiles as whoever runs it
+	$(CARGO) build --release -p armci-run -p scf -p armci-ffi
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(TARGET)/release/armci-run $(TARGET)/release/scf $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(TARGET)/release/libarmci.so $(DESTDIR)$(PREFIX)/lib
 	install -m 644 $(TARGET)/release/libarmci.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 ffi/include/armci.h $(DESTDIR)$(PREFIX)/include
+	sed 's|@PREFIX@|$(PREFIX)|' ffi/armci.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/armci.pc
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi

@@ -28,6 +28,13 @@ fn no_ranks_is_one_clear_line() {
 }
 
 #[test]
+fn absurdly_many_ranks_are_one_clear_line() {
+    let ended = Run::new(&["-n", "99999999999", "true"]).end();
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("99999999999") && ended.stderr.contains("16384"), "{}", ended.stderr);
+}
+
+#[test]
 fn too_many_ranks_are_ended_again() {
     // Descriptors run out midway.
     let script = format!("ulimit -n 40; exec {} -n 100 sleep 100", env!("CARGO_BIN_EXE_armci-run"));

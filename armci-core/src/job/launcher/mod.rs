@@ -21,6 +21,9 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::topology::{self, Bind, Core, Seat, Topology};
 
+/// The most ranks of one job: far beyond what a machine runs well, and within what it can name.
+const MAX_RANKS: usize = 16 << 10;
+
 /// A program to be run by several ranks: build it up, then [`Job::run`] it.
 ///
 /// ```no_run
@@ -74,10 +77,14 @@ impl Job {
     /// slash.
     ///
     /// # Errors
-    /// If `ranks` is 0.
+    /// If `ranks` is 0, or more than one machine takes.
     pub fn new(ranks: usize, program: impl Into<OsString>) -> Result<Self> {
         if ranks == 0 {
             return Err(Error::Argument("a job needs at least one rank; 0 were asked for".into()));
+        }
+        if ranks > MAX_RANKS {
+            let message = format!("{ranks} ranks were asked for; one machine takes at most {MAX_RANKS}");
+            return Err(Error::Argument(message));
         }
         Ok(Self {
             ranks,
@@ -97,7 +104,7 @@ impl Job {
     /// A job of `ranks` ranks of the calling program, with the same arguments.
     ///
     /// # Errors
-    /// If `ranks` is 0, or the program's file cannot be found any more.
+    /// If `ranks` is 0 or too large, or the program's file cannot be found any more.
     pub fn this_program(ranks: usize) -> Result<Self> {
         let program: PathBuf =
             std::env::current_exe().map_err(|source| Error::System { call: "readlink of /proc/self/exe", source })?;
