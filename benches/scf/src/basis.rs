@@ -4,6 +4,7 @@
 //! followed by lines of an exponent and one coefficient per contraction. Comments start with
 //! `#`. A `BASIS "name" SPHERICAL|CARTESIAN` line says how the set was meant. Every column of
 //! coefficients becomes a shell of its own; primitives with a zero coefficient are dropped.
+//! A parsed set can be normalised: a shell without norm is refused with its line and column.
 //!
 //! The tables lie in `basis/`, each with its source, and are compiled into the program.
 
@@ -12,7 +13,8 @@ use std::path::Path;
 
 use crate::elements::{self, Element};
 use crate::error::{Result, ScfError};
-use crate::molecule::{parse_real, words};
+use crate::shells::self_overlap;
+use crate::text::{parse_real, read_text, words};
 
 /// Cartesian or real spherical d and f functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +55,14 @@ pub struct BasisSet {
     shells: BTreeMap<Element, Vec<Contraction>>,
 }
 
+/// A contraction whose squared norm is below this part of its coefficients' squares cancels itself.
+const SMALLEST_NORM: f64 = 1e-10;
+
 /// Highest angular momentum accepted (f; the integral library would go further, our tests do not).
 pub const MAX_L: usize = 3;
+
+/// Exponents accepted: far beyond any chemistry, well within what the integrals' formulas stand.
+const EXPONENTS: std::ops::RangeInclusive<f64> = 1e-8..=1e12;
 
 const LETTERS: [&str; 4] = ["S", "P", "D", "F"];
 
@@ -99,10 +107,10 @@ pub fn find(name: &str) -> Result<BasisText> {
         return Ok(BasisText { name: (*name).to_owned(), text: (*text).to_owned() });
     }
     let path = Path::new(name);
-    if !path.is_file() {
+    if !path.exists() {
         return Err(ScfError::UnknownBasis { name: name.to_owned(), available: shipped_names() });
     }
-    let text = std::fs::read_to_string(path).map_err(|source| ScfError::Read { path: path.to_owned(), source })?;
+    let text = read_text(path)?;
     Ok(BasisText { name: name.to_owned(), text })
 }
 
@@ -129,7 +137,8 @@ impl BasisSet {
     /// # Errors
     /// [`ScfError::ElementNotInBasis`] lists the elements the set has.
     pub fn shells(&self, element: Element) -> Result<&[Contraction]> {
-        self.shells.get(&element).map(Vec::as_slice).ok_or_else(|| ScfError::ElementNotInBasis {
+        let found = self.shells.get(&element).filter(|list| !list.is_empty());
+        found.map(Vec::as_slice).ok_or_else(|| ScfError::ElementNotInBasis {
             basis: self.name.clone(),
             element: element.to_string(),
             available: elements::describe(self.shells.keys().copied()),
@@ -143,6 +152,8 @@ struct Open {
     element: Element,
     kind: String,
     rows: Vec<Vec<f64>>,
+    /// The line of the first row, and the columns of its numbers.
+    place: (usize, Vec<usize>),
 }
 
 struct Parser<'a> {
@@ -178,7 +189,7 @@ impl Parser<'_> {
         }
         self.close()?;
         let Some(element) = Element::parse(first) else {
-            return Err(self.error(number, column, format!("unknown element \"{first}\"")));
+            return Err(self.error(number, column, format!("unknown element {first:?}")));
         };
         let Some(&(column, kind)) = fields.get(1) else {
             return Err(self.error(
@@ -189,10 +200,10 @@ impl Parser<'_> {
         };
         let kind = kind.to_uppercase();
         if kind != "SP" && !LETTERS.contains(&kind.as_str()) {
-            let message = format!("expected a shell type (S, P, SP, D, F), found \"{kind}\"");
+            let message = format!("expected a shell type (S, P, SP, D, F), found {kind:?}");
             return Err(self.error(number, column, message));
         }
-        self.open = Some(Open { line: number, element, kind, rows: Vec::new() });
+        self.open = Some(Open { line: number, element, kind, rows: Vec::new(), place: (number, Vec::new()) });
         Ok(())
     }
 
@@ -201,12 +212,17 @@ impl Parser<'_> {
         for &(column, word) in fields {
             match parse_real(word) {
                 Some(value) => row.push(value),
-                None => return Err(self.error(number, column, format!("expected a number, found \"{word}\""))),
+                None => return Err(self.error(number, column, format!("expected a number, found {word:?}"))),
             }
         }
         let column = fields.first().map_or(1, |f| f.0);
         if row[0] <= 0.0 {
             return Err(self.error(number, column, format!("the exponent {} is not positive", row[0])));
+        }
+        if !EXPONENTS.contains(&row[0]) {
+            let (least, most) = (EXPONENTS.start(), EXPONENTS.end());
+            let message = format!("the exponent {:e} is beyond any use (below {least:e} or above {most:e})", row[0]);
+            return Err(self.error(number, column, message));
         }
         let Some(open) = &self.open else {
             return Err(self.error(number, column, "numbers before any shell".into()));
@@ -221,6 +237,9 @@ impl Parser<'_> {
             return Err(self.error(number, column, message));
         }
         if let Some(open) = &mut self.open {
+            if open.rows.is_empty() {
+                open.place = (number, fields.iter().map(|f| f.0).collect());
+            }
             open.rows.push(row);
         }
         Ok(())
@@ -236,7 +255,7 @@ impl Parser<'_> {
                 format!("the {} {} shell has no primitives", open.element, open.kind),
             ));
         }
-        let list = self.shells.entry(open.element).or_default();
+        let mut list = Vec::new();
         for column in 1..open.rows[0].len() {
             let l = match open.kind.as_str() {
                 "SP" => column - 1,
@@ -244,10 +263,17 @@ impl Parser<'_> {
             };
             let used = open.rows.iter().filter(|row| row[column] != 0.0);
             let (exponents, coefficients): (Vec<f64>, Vec<f64>) = used.map(|row| (row[0], row[column])).unzip();
-            if !exponents.is_empty() {
-                list.push(Contraction { l, exponents, coefficients });
+            let squares: f64 = coefficients.iter().map(|c| c * c).sum();
+            // Also false if either is infinite or not a number, and for no coefficients at all.
+            let normalisable = self_overlap(l, &exponents, &coefficients) > SMALLEST_NORM * squares;
+            if !normalisable {
+                let what = if exponents.is_empty() { "are all zero" } else { "make a function that has no norm" };
+                let message = format!("the coefficients of the {} {} shell {what}", open.element, open.kind);
+                return Err(self.error(open.place.0, open.place.1.get(column).copied().unwrap_or(1), message));
             }
+            list.push(Contraction { l, exponents, coefficients });
         }
+        self.shells.entry(open.element).or_default().append(&mut list);
         Ok(())
     }
 }
@@ -304,6 +330,11 @@ mod tests {
         assert_eq!(place("H SP\n1.0 2.0\n"), (2, 1));
         assert_eq!(place("H S\n-1.0 2.0\n"), (2, 1));
         assert_eq!(place("# nothing\n"), (1, 1));
+        assert_eq!(place("H S\n1.0 0.0\n"), (2, 5));
+        assert_eq!(place("H S\n1.0 1.0\n 1.0 -1.0\n"), (2, 5));
+        assert_eq!(place("H S\n1.0 1e300\n"), (2, 5));
+        assert_eq!(place("H S\n 1e-300 1.0\n"), (2, 2));
+        assert_eq!(place("H SP\n1.0 1.0 0.0\n"), (2, 9));
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use armci_core::Config;
 use clap::{Parser, ValueEnum};
 
 use crate::basis::{self, BasisSet, BasisText, Functions};
 use crate::error::{Result, ScfError};
 use crate::molecule::Molecule;
 use crate::scf::{Guess, Problem, Settings};
+use crate::text::read_text;
 
 /// Closed-shell Hartree-Fock on distributed arrays, with tasks from a shared counter.
 #[derive(Debug, Clone, Parser)]
@@ -31,7 +33,7 @@ pub struct Cli {
     pub spherical: bool,
 
     /// Charge of the molecule
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-10_000..=10_000))]
     pub charge: i64,
 
     /// Ranks to start; all cores by default. Inside a launched job the launcher has decided
@@ -55,20 +57,22 @@ pub struct Cli {
     pub chunk: i64,
 
     /// Largest element of the residual FDS - SDF at convergence; the energy must settle to a hundredth of it
-    #[arg(long, default_value = "1e-5", value_parser = positive)]
+    #[arg(long, default_value = "1e-5", value_parser = convergence)]
     pub convergence: f64,
 
     /// Iterations at most
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: u32,
 
-    /// Leave out integrals whose contribution stays below this (Schwarz bound times density)
-    #[arg(long, default_value = "1e-10", value_parser = positive)]
-    pub screening: f64,
+    /// Leave out integrals that change no element of the Fock matrix by this much (Schwarz bound times
+    /// density), once the residual is below 1e-3; before, 1e-7 [default: 1e-10, or a thousandth of
+    /// --convergence if that is smaller]
+    #[arg(long, value_parser = positive)]
+    pub screening: Option<f64>,
 
     /// Starting density
     #[arg(long, default_value = "atoms")]
-    pub guess: Guess,
+    pub guess: GuessName,
 
     /// Build every Fock matrix from the whole density, not from its change
     #[arg(long)]
@@ -89,8 +93,8 @@ pub struct Cli {
 }
 
 const AFTER: &str = "Basis sets: STO-3G, 3-21G, 6-31G, 6-31G*, 6-31G**, 6-31+G*, 6-31++G**, 6-311G*, 6-311G**, \
-cc-pVDZ, cc-pVTZ, aug-cc-pVDZ (H to Ar).\n\
-Exit codes: 0 converged, 1 failed, 2 wrong usage, 3 not converged (the best energy is printed).";
+cc-pVDZ, cc-pVTZ, aug-cc-pVDZ (H to Ar; 6-31++G** has no He).\n\
+Exit codes: 0 converged, 1 failed, 2 wrong usage, 3 not converged (the best energy so far is printed).";
 
 /// Who serves active messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,6 +104,28 @@ pub enum ProgressMode {
     /// Only ranks that are inside a call.
     None,
 }
+
+/// How to start, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GuessName {
+    /// Superposed densities of the atoms.
+    Atoms,
+    /// Orbitals of the core Hamiltonian.
+    Core,
+}
+
+fn convergence(text: &str) -> std::result::Result<f64, String> {
+    match positive(text) {
+        Ok(x) if x <= LOOSEST => Ok(x),
+        _ => Err(format!("expected a positive number of at most {LOOSEST}")),
+    }
+}
+
+/// Beyond this residual nothing has converged.
+const LOOSEST: f64 = 0.1;
+
+/// Screening by more than this part of the convergence threshold shows in the residual.
+const SCREENING_SHARE: f64 = 1e-3;
 
 fn positive(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
@@ -118,14 +144,40 @@ pub struct InputText {
 }
 
 impl Cli {
+    /// Checks what the parser of the command line cannot: that the values go together, and the
+    /// runtime's settings, those of the environment too.
+    ///
+    /// # Errors
+    /// [`ScfError::Usage`], or what the runtime says of a setting.
+    pub fn check(&self) -> Result<Config> {
+        let most = self.convergence * SCREENING_SHARE;
+        // Decimal fractions are not exact.
+        if self.screening() > most * (1.0 + 1e-9) {
+            return Err(ScfError::Usage(format!(
+                "--screening {:e} is too coarse for --convergence {:e}: the error of the screening would pass for \
+                 convergence; give at most a thousandth of that ({most:.2e}), or none",
+                self.screening(),
+                self.convergence
+            )));
+        }
+        let mut config = Config::from_env()?;
+        for (name, value) in self.runtime_settings() {
+            config.set(name, &value)?;
+        }
+        Ok(config)
+    }
+
+    /// The screening threshold: what was asked for, or what the convergence needs.
+    pub fn screening(&self) -> f64 {
+        self.screening.unwrap_or_else(|| (self.convergence * SCREENING_SHARE).min(1e-10))
+    }
+
     /// Reads the files.
     ///
     /// # Errors
     /// A file is unreadable, or the basis set is unknown.
     pub fn read(&self) -> Result<InputText> {
-        let molecule =
-            std::fs::read_to_string(&self.file).map_err(|source| ScfError::Read { path: self.file.clone(), source })?;
-        Ok(InputText { molecule, basis: basis::find(&self.basis)? })
+        Ok(InputText { molecule: read_text(&self.file)?, basis: basis::find(&self.basis)? })
     }
 
     /// Understands the files.
@@ -152,10 +204,13 @@ impl Cli {
         Settings {
             convergence: self.convergence,
             max_iterations: self.max_iterations as usize,
-            screening: self.screening,
+            screening: self.screening(),
             block: self.block.map(|b| b as usize),
             chunk: self.chunk,
-            guess: self.guess,
+            guess: match self.guess {
+                GuessName::Atoms => Guess::Atoms,
+                GuessName::Core => Guess::Core,
+            },
             incremental: !self.full_builds,
             dependence: self.dependence,
         }

@@ -1,7 +1,7 @@
 //! Everything that can go wrong, as one typed error.
 //!
 //! Each variant says what was asked, what was found and what to do about it. A calculation
-//! that does not converge is not an error here: it has a result (the best energy so far) and
+//! that does not converge is not an error here: it has a result (the best energy so far, if any) and
 //! its own exit code, see [`crate::scf::Outcome`].
 
 use std::path::PathBuf;
@@ -121,15 +121,15 @@ pub enum ScfError {
         /// What came out.
         energy: f64,
     },
+    /// The report could not be written.
+    #[error("cannot write to standard output: {0}; the result is lost")]
+    Output(#[source] std::io::Error),
     /// A command-line value makes no sense.
     #[error("{0}")]
     Usage(String),
     /// `--compare-progress` found that the thread did nothing, or that the runs disagree.
     #[error("{0}")]
     Compare(String),
-    /// The integral library refused a shell.
-    #[error("the integral library refuses a shell: {0}")]
-    Integral(#[from] integral::IntegralError),
     /// The runtime failed.
     #[error(transparent)]
     Armci(#[from] armci_core::Error),
@@ -142,6 +142,11 @@ pub enum ScfError {
 }
 
 impl ScfError {
+    /// The exit code for it: 2 for wrong usage, 1 for everything else.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self, Self::Usage(_) | Self::Armci(armci_core::Error::Setting { .. })) { 2 } else { 1 }
+    }
+
     /// Whether the runtime failed, rather than the input or the calculation.
     pub fn is_runtime(&self) -> bool {
         matches!(self, Self::Armci(_) | Self::Array(_))

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::error::ScfError;
 use crate::scf::{DEBYE, Outcome, Problem, Settings};
 use crate::times::{PHASES, Times};
 
@@ -45,7 +46,7 @@ pub fn object(problem: &Problem, settings: &Settings, outcome: &Outcome, progres
         map.insert("wall".to_owned(), json!(outcome.seconds));
         map.insert("fock_builds_wall".to_owned(), json!(outcome.build_seconds));
     }
-    let [x, y, z] = outcome.dipole;
+    let size = outcome.dipole.map(|[x, y, z]| (x * x + y * y + z * z).sqrt());
     json!({
         "program": "scf",
         "molecule": problem.molecule.formula(),
@@ -56,10 +57,10 @@ pub fn object(problem: &Problem, settings: &Settings, outcome: &Outcome, progres
         "converged": outcome.converged,
         "iterations": outcome.iterations.len(),
         "nuclear_repulsion": problem.molecule.nuclear_repulsion(),
-        "orbital_energies": outcome.orbital_energies,
+        "orbital_energies": outcome.converged.then_some(&outcome.orbital_energies),
         "occupied": problem.molecule.occupied().unwrap_or_default(),
-        "dipole": [x, y, z],
-        "dipole_debye": (x * x + y * y + z * z).sqrt() * DEBYE,
+        "dipole": outcome.dipole,
+        "dipole_debye": size.map(|size| size * DEBYE),
         "ranks": outcome.ranks.len(),
         "nodes": outcome.nodes,
         "progress": progress,
@@ -75,6 +76,11 @@ pub fn object(problem: &Problem, settings: &Settings, outcome: &Outcome, progres
         "table": table,
         "by_rank": ranks,
     })
+}
+
+/// What there is to say of a calculation that failed.
+pub fn failure(error: &ScfError) -> Value {
+    json!({ "program": "scf", "converged": false, "error": error.to_string() })
 }
 
 /// Seconds of all phases by name.

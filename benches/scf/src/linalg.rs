@@ -3,9 +3,14 @@
 use nalgebra::{DMatrix, DVector, SymmetricEigen};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-/// Eigenvalues in rising order and the eigenvectors as columns.
+/// Eigenvalues in rising order and the eigenvectors as columns. A matrix with an element that is
+/// not finite has no eigenvalues: they come out as NaN.
 pub fn eigen(matrix: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let n = matrix.nrows();
+    // The library panics on an empty matrix, and may never end on NaN.
+    if n == 0 || matrix.iter().any(|x| !x.is_finite()) {
+        return (Array1::from_elem(n, f64::NAN), Array2::eye(n));
+    }
     let eigen = SymmetricEigen::new(DMatrix::from_fn(n, n, |i, j| 0.5 * (matrix[[i, j]] + matrix[[j, i]])));
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&a, &b| eigen.eigenvalues[a].total_cmp(&eigen.eigenvalues[b]));
@@ -69,6 +74,12 @@ mod tests {
         assert_eq!(x.vectors.ncols(), 2);
         let one = x.vectors.t().dot(&overlap).dot(&x.vectors);
         assert!((one - Array2::<f64>::eye(2)).iter().all(|d| d.abs() < 1e-12));
+    }
+
+    #[test]
+    fn an_empty_matrix_and_one_of_nan_do_no_harm() {
+        assert_eq!(eigen(Array2::zeros((0, 0)).view()).0.len(), 0);
+        assert!(eigen(array![[f64::NAN]].view()).0[0].is_nan());
     }
 
     #[test]

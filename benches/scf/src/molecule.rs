@@ -1,10 +1,11 @@
 //! Molecules: the XYZ reader, units, nuclear repulsion.
 //!
-//! Guarantees: a [`Molecule`] has at least one atom, finite coordinates, and no two nuclei
+//! Guarantees: a [`Molecule`] has at least one atom, coordinates of at most [`FARTHEST`], and no two nuclei
 //! closer than [`CLOSEST`]. Whatever is wrong with a file is reported with its line and column.
 
 use crate::elements::{Element, SYMBOLS};
 use crate::error::{Result, ScfError};
+use crate::text::{parse_real, words};
 
 /// Bohr per angstrom. NWChem's figure, not today's CODATA (1.889 726 124 6...): energies are
 /// meant to be compared with NWChem's digit by digit.
@@ -12,6 +13,10 @@ pub const BOHR_PER_ANGSTROM: f64 = 1.889_725_988_58;
 
 /// Nuclei closer than this many angstrom are taken for a mistake.
 pub const CLOSEST: f64 = 0.05;
+
+/// Coordinates beyond this many angstrom are taken for a mistake; squares of distances and their
+/// products with exponents stay far from overflow.
+pub const FARTHEST: f64 = 1e6;
 
 /// A nucleus.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,7 +58,7 @@ impl Molecule {
     /// # Errors
     /// [`ScfError::Xyz`] with line and column, or [`ScfError::Coincident`].
     pub fn from_xyz(file: &str, text: &str, charge: i64) -> Result<Self> {
-        let lines: Vec<&str> = text.lines().collect();
+        let lines: Vec<&str> = text.trim_start_matches('\u{feff}').lines().collect();
         let fail = |line: usize, column: usize, message: String| {
             Err(ScfError::Xyz { file: file.to_owned(), line, column, message })
         };
@@ -65,10 +70,10 @@ impl Molecule {
         let count: usize = match word.parse() {
             Ok(0) => return fail(1, column, "the molecule has no atoms".into()),
             Ok(n) => n,
-            Err(_) => return fail(1, column, format!("expected the number of atoms, found \"{word}\"")),
+            Err(_) => return fail(1, column, format!("expected the number of atoms, found {word:?}")),
         };
         if let Some((column, word)) = head.next() {
-            return fail(1, column, format!("expected only the number of atoms on this line, found also \"{word}\""));
+            return fail(1, column, format!("expected only the number of atoms on this line, found also {word:?}"));
         }
 
         let mut atoms = Vec::new();
@@ -84,12 +89,14 @@ impl Molecule {
         }
         for (index, content) in lines.iter().enumerate().skip(count + 2) {
             if let Some((column, word)) = words(content).next() {
-                let message = format!("expected the end after {count} atoms (line 1), found \"{word}\"");
+                let message = format!("expected the end after {count} atoms (line 1), found {word:?}");
                 return fail(index + 1, column, message);
             }
         }
 
-        let molecule = Self { atoms, comment: lines.get(1).copied().unwrap_or("").trim().to_owned(), charge };
+        // A comment is printed: it must not move the cursor or colour the screen.
+        let comment: String = lines.get(1).copied().unwrap_or("").chars().filter(|c| !c.is_control()).collect();
+        let molecule = Self { atoms, comment: comment.trim().to_owned(), charge };
         molecule.check_distances(file)?;
         Ok(molecule)
     }
@@ -183,7 +190,7 @@ fn parse_atom(content: &str) -> std::result::Result<Atom, (usize, String)> {
     };
     let Some(element) = Element::parse(symbol) else {
         let known = SYMBOLS.join(" ");
-        return Err((column, format!("unknown element \"{symbol}\"; known are {known}")));
+        return Err((column, format!("unknown element {symbol:?}; known are {known}")));
     };
     let mut position = [0.0; 3];
     for (x, axis) in position.iter_mut().zip(["x", "y", "z"]) {
@@ -191,28 +198,17 @@ fn parse_atom(content: &str) -> std::result::Result<Atom, (usize, String)> {
             return Err((end, format!("expected the {axis} coordinate of {element}, found the end of the line")));
         };
         *x = match parse_real(word) {
+            Some(value) if value.abs() > FARTHEST => {
+                let message = format!("the {axis} coordinate of {element} is {word}, beyond {FARTHEST:e} angstrom");
+                return Err((column, message));
+            }
             Some(value) => value * BOHR_PER_ANGSTROM,
             None => {
-                return Err((column, format!("expected the {axis} coordinate of {element}, found \"{word}\"")));
+                return Err((column, format!("expected the {axis} coordinate of {element}, found {word:?}")));
             }
         };
     }
     Ok(Atom { element, position })
-}
-
-/// A finite number; Fortran's `1.0D+00` is one.
-pub(crate) fn parse_real(word: &str) -> Option<f64> {
-    let number: f64 = word.replace(['d', 'D'], "e").parse().ok()?;
-    number.is_finite().then_some(number)
-}
-
-/// Words of a line with their one-based columns, in characters.
-pub(crate) fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    line.split_whitespace().map(move |word| {
-        // `word` is a slice of `line`, so the difference of their starts is its byte offset.
-        let offset = word.as_ptr() as usize - line.as_ptr() as usize;
-        (line[..offset].chars().count() + 1, word)
-    })
 }
 
 /// Distance of two points.
@@ -258,6 +254,9 @@ mod tests {
         assert_eq!(place("1\n\nH 0 0 0\nH 0 0 1\n").0, 4);
         assert_eq!(place("1\n\nH 0 0 inf\n").1, 7);
         assert_eq!(place("0\n\n").1, 1);
+        let (line, column, message) = place("1\n\nH 0 -1e7 0\n");
+        assert_eq!((line, column), (3, 5));
+        assert!(message.contains("beyond 1e6"), "{message}");
     }
 
     #[test]
@@ -265,6 +264,12 @@ mod tests {
         let text = "1\n\nHe 0.0D+00 1.0d-1 -2 0.3 extra\n\n";
         let atom = Molecule::from_xyz("m", text, 0).unwrap().atoms[0];
         assert!((atom.angstrom()[1] - 0.1).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_a_comment_cannot_command_the_terminal() {
+        let molecule = Molecule::from_xyz("m", "\u{feff}1\nred \u{1b}[31mhelium\r\nHe 0 0 0\n", 0).unwrap();
+        assert_eq!(molecule.comment, "red [31mhelium");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use armci_core::{Config, World};
 use crate::basis::BasisText;
 use crate::cli::{Cli, InputText};
 use crate::error::{Result, ScfError};
-use crate::report::{self, Reporter};
-use crate::{json, scf};
+use crate::report::{self, Reporter, complain};
+use crate::scf::Outcome;
+use crate::{input, json, scf};
 
 /// Exit code of a calculation that did not converge.
 pub const NOT_CONVERGED: u8 = 3;
@@ -18,11 +19,10 @@ pub const NOT_CONVERGED: u8 = 3;
 /// # Errors
 /// As [`scf::run`], and what can go wrong with the input.
 pub fn run(cli: &Cli) -> Result<ExitCode> {
-    let mut config = Config::from_env()?;
-    for (name, value) in cli.runtime_settings() {
-        config.set(name, &value)?;
-    }
-    let world = World::init_with(config)?;
+    let world = match cli.check() {
+        Ok(config) => World::init_with(config)?,
+        Err(error) => return say_once(error.exit_code(), || complain(&error)),
+    };
     let outcome = calculate(&world, cli);
     // Wrong input and unphysical results are found by all ranks together, so all leave politely,
     // once rank 0 has spoken: the first to exit ends the job. If the runtime itself has failed,
@@ -31,7 +31,11 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
         Err(error) if error.is_runtime() => return Err(error),
         Err(error) => {
             if world.rank() == 0 {
-                eprintln!("scf: {error}");
+                complain(&error);
+                // There is no report any more; if this cannot be written either, that has been said.
+                if cli.json && !matches!(error, ScfError::Output(_)) {
+                    let _ = report::emit(&format!("{}\n", json::failure(&error)));
+                }
             }
             Err(ScfError::ReportedByRankZero)
         }
@@ -39,6 +43,19 @@ pub fn run(cli: &Cli) -> Result<ExitCode> {
     };
     world.finalize()?;
     outcome
+}
+
+/// For what is wrong before there is a job to speak of: joins it, lets rank 0 speak, leaves.
+///
+/// # Errors
+/// The runtime fails.
+pub fn say_once(code: u8, speak: impl FnOnce()) -> Result<ExitCode> {
+    let world = World::init_with(Config::default())?;
+    if world.rank() == 0 {
+        speak();
+    }
+    world.finalize()?;
+    Ok(ExitCode::from(code))
 }
 
 fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
@@ -49,7 +66,7 @@ fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
     let mut reporter = Reporter::new(cli, leader);
     let (progress, protocol) = runtime(world);
     if let Some(asked) = cli.ranks.filter(|&n| leader && n as usize != world.size()) {
-        eprintln!("scf: --ranks {asked} has no effect here: the launcher has started {}", world.size());
+        complain(&format!("--ranks {asked} has no effect here: the launcher has started {}", world.size()));
     }
     let how = format!("progress {progress}, protocol {protocol}");
     reporter.print(&report::describe_problem(&problem, world.size(), world.nodes(), &how));
@@ -59,27 +76,43 @@ fn calculate(world: &World, cli: &Cli) -> Result<ExitCode> {
     if leader {
         if cli.json {
             let object = json::object(&problem, &settings, &outcome, &progress, &protocol);
-            report::emit(&format!("{object}\n"));
+            report::emit(&format!("{object}\n")).map_err(ScfError::Output)?;
         } else {
             reporter.print(&report::describe_result(&problem, &outcome));
             reporter.print(&report::describe_times(&outcome));
         }
         if !outcome.converged {
-            eprintln!(
-                "scf: no convergence in {} iterations; best energy so far {:.10} Eh (raise --max-iterations, \
-                 or try another --guess)",
-                outcome.iterations.len(),
-                outcome.energy
-            );
+            complain(&no_convergence(&outcome));
         }
     }
+    reporter.close().map_err(ScfError::Output)?;
     Ok(if outcome.converged { ExitCode::SUCCESS } else { ExitCode::from(NOT_CONVERGED) })
 }
 
-/// Rank 0 reads the files, the others are told what they say.
+/// What went wrong, how far it came, and what might help.
+fn no_convergence(outcome: &Outcome) -> String {
+    let energy = match outcome.energy {
+        Some(energy) => format!("best energy so far {energy:.10} Eh"),
+        None => "no energy yet".to_owned(),
+    };
+    let hint = match outcome.gap {
+        Some(gap) if gap < 1e-6 => {
+            "the highest occupied and the lowest empty orbital have the same energy: \
+             this is no closed-shell molecule, unless another --charge makes it one"
+        }
+        _ => "raise --max-iterations, or try another --guess",
+    };
+    format!("no convergence in {}; {energy} ({hint})", report::count(outcome.iterations.len(), "iteration"))
+}
+
+/// Rank 0 reads the files or is handed them, the others are told what they say.
 fn share_input(world: &World, cli: &Cli) -> Result<InputText> {
     const FAILED: u64 = u64::MAX;
-    let read = (world.rank() == 0).then(|| cli.read());
+    let read = (world.rank() == 0).then(|| match input::handed() {
+        Ok(None) => cli.read(),
+        Ok(Some(text)) => Ok(text),
+        Err(error) => Err(error),
+    });
     let mut texts = match &read {
         Some(Ok(input)) => [&input.molecule, &input.basis.name, &input.basis.text].map(|t| t.clone().into_bytes()),
         _ => Default::default(),

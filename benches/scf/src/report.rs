@@ -2,7 +2,7 @@
 //! and where the time went. A progress bar while a Fock matrix is built, on a terminal only.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,23 +16,26 @@ pub struct Reporter {
     quiet: bool,
     terminal: bool,
     bar: Option<ProgressBar>,
+    failed: Option<io::Error>,
 }
 
 impl Reporter {
     /// A reporter for this run. `visible` is false on all ranks but the first.
     pub fn new(cli: &Cli, visible: bool) -> Self {
-        Self { quiet: cli.json || !visible, terminal: visible && std::io::stderr().is_terminal(), bar: None }
+        let terminal = visible && io::stderr().is_terminal();
+        Self { quiet: cli.json || !visible, terminal, bar: None, failed: None }
     }
 
-    /// Prints a paragraph, around the progress bar.
-    pub fn print(&self, text: &str) {
-        if self.quiet {
+    /// Prints a paragraph, around the progress bar. Once that has failed, nothing more is printed.
+    pub fn print(&mut self, text: &str) {
+        if self.quiet || self.failed.is_some() {
             return;
         }
-        match &self.bar {
+        let done = match &self.bar {
             Some(bar) => bar.suspend(|| emit(text)),
             None => emit(text),
-        }
+        };
+        self.failed = done.err();
     }
 
     /// Takes the progress bar off the screen.
@@ -40,6 +43,14 @@ impl Reporter {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+
+    /// Whether everything could be printed.
+    ///
+    /// # Errors
+    /// The first paragraph that could not says why.
+    pub fn close(self) -> io::Result<()> {
+        self.failed.map_or(Ok(()), Err)
     }
 }
 
@@ -52,11 +63,28 @@ fn progress_bar(tasks: usize) -> ProgressBar {
     bar
 }
 
-/// Writes to standard output; a reader that went away is no reason to panic.
-pub fn emit(text: &str) {
+/// Writes to standard output. A reader that went away has seen what it wanted: no error.
+///
+/// # Errors
+/// The text did not arrive.
+pub fn emit(text: &str) -> io::Result<()> {
     use std::io::Write as _;
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}
+
+/// Writes a line to standard error; if that cannot be done there is nobody to tell.
+pub fn complain(what: &dyn std::fmt::Display) {
+    use std::io::Write as _;
+    let _ = writeln!(io::stderr(), "scf: {what}");
+}
+
+/// A number of things: "1 rank", "2 ranks".
+pub fn count(n: usize, thing: &str) -> String {
+    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
 }
 
 impl Observer for Reporter {
@@ -87,8 +115,7 @@ impl Observer for Reporter {
 pub fn describe_problem(problem: &Problem, ranks: usize, nodes: usize, runtime: &str) -> String {
     let molecule = &problem.molecule;
     let mut out = String::new();
-    let nodes = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
-    let ranks = if ranks == 1 { "1 rank".to_owned() } else { format!("{ranks} ranks") };
+    let (ranks, nodes) = (count(ranks, "rank"), count(nodes, "node"));
     let _ = writeln!(out, "scf: closed-shell Hartree-Fock, {ranks} on {nodes} ({runtime})\n");
     let _ = writeln!(out, "  molecule   {} (charge {})", molecule.formula(), molecule.charge);
     if !molecule.comment.is_empty() {
@@ -121,12 +148,18 @@ fn describe_size(size: &Size) -> String {
 pub fn describe_result(problem: &Problem, outcome: &Outcome) -> String {
     let mut out = String::new();
     if outcome.converged {
-        let _ = writeln!(out, "\n  converged in {} iterations", outcome.iterations.len());
-        let _ = writeln!(out, "\n  total energy  {:>20.12} Eh", outcome.energy);
+        let _ = writeln!(out, "\n  converged in {}", count(outcome.iterations.len(), "iteration"));
     } else {
-        let _ = writeln!(out, "\n  NOT CONVERGED in {} iterations", outcome.iterations.len());
-        let _ = writeln!(out, "\n  best energy   {:>20.12} Eh   (smallest residual; not a result)", outcome.energy);
+        let _ = writeln!(out, "\n  NOT CONVERGED in {}", count(outcome.iterations.len(), "iteration"));
     }
+    let _ = match outcome.energy {
+        Some(energy) if outcome.converged => writeln!(out, "\n  total energy  {energy:>20.12} Eh"),
+        Some(energy) => writeln!(out, "\n  best energy   {energy:>20.12} Eh   (smallest residual; not a result)"),
+        None => {
+            writeln!(out, "\n  no energy yet: the first Fock matrix is built from superposed atoms, not from orbitals")
+        }
+    };
+    let Some(dipole) = outcome.dipole else { return out };
     let occupied = problem.molecule.occupied().unwrap_or_default();
     let list = |energies: &[f64]| {
         energies.chunks(6).map(|row| row.iter().map(|e| format!("{e:>12.6}")).collect::<String>()).collect::<Vec<_>>()
@@ -141,10 +174,14 @@ pub fn describe_result(problem: &Problem, outcome: &Outcome) -> String {
     if let (Some(homo), Some(lumo)) = (filled.last(), empty.first()) {
         let _ = writeln!(out, "    HOMO-LUMO gap {:.6} Eh", lumo - homo);
     }
-    let [x, y, z] = outcome.dipole;
-    let size = (x * x + y * y + z * z).sqrt();
-    let _ =
-        writeln!(out, "\n  dipole moment  {x:.6}  {y:.6}  {z:.6}  a.u.;  {size:.6} a.u. = {:.4} debye", size * DEBYE);
+    // Rounded, and zero without a sign.
+    let [x, y, z] = dipole.map(|x| (x * 1e6).round() / 1e6 + 0.0);
+    let size = dipole.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let _ = writeln!(out, "\n  dipole moment  {x:.6}  {y:.6}  {z:.6}  a.u.");
+    let _ = writeln!(out, "                 {size:.6} a.u. = {:.4} debye", size * DEBYE);
+    if problem.molecule.charge != 0 {
+        let _ = writeln!(out, "                 about the centre of nuclear charge: an ion's depends on the origin");
+    }
     out
 }
 
@@ -164,16 +201,15 @@ pub fn describe_times(outcome: &Outcome) -> String {
         }
         let _ = writeln!(out, " {:>9.4} {:>7} {:>10}", rank.times.total(), rank.tasks, rank.quartets);
     }
-    let _ = writeln!(
-        out,
-        "\n  Fock builds {:.3} s of {:.3} s; integrals fill {:.1} % of the ranks' time in them; \
-         load imbalance {:.1} %; counter + get + accumulate {:.2} % of all time",
-        outcome.build_seconds,
-        outcome.seconds,
-        100.0 * outcome.efficiency(),
-        100.0 * (outcome.imbalance() - 1.0),
-        100.0 * outcome.communication()
-    );
+    let _ =
+        writeln!(out, "\n  Fock builds                  {:>9.3} s of {:.3} s", outcome.build_seconds, outcome.seconds);
+    for (name, share) in [
+        ("integrals in Fock builds", outcome.efficiency()),
+        ("load imbalance", outcome.imbalance() - 1.0),
+        ("counter + get + accumulate", outcome.communication()),
+    ] {
+        let _ = writeln!(out, "  {name:<28} {:>9.2} %", 100.0 * share);
+    }
     let thread: u64 = outcome.ranks.iter().map(|r| r.served_by_thread).sum();
     let main: u64 = outcome.ranks.iter().map(|r| r.served_by_main).sum();
     let _ = if thread + main == 0 {

@@ -26,7 +26,7 @@ use crate::times::{PHASES, Phase, Times};
 pub const DEBYE: f64 = 2.541_746_473;
 
 /// How to start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guess {
     /// Superposed densities of the atoms.
     Atoms,
@@ -113,6 +113,8 @@ pub struct RankReport {
     pub served_by_thread: u64,
     /// Requests served by the rank itself.
     pub served_by_main: u64,
+    /// Wall-clock seconds in Fock builds.
+    pub build_seconds: f64,
 }
 
 /// The result; rank 0 has all of it, the others what concerns all ranks.
@@ -120,17 +122,20 @@ pub struct RankReport {
 pub struct Outcome {
     /// Whether the criteria were met.
     pub converged: bool,
-    /// The converged energy, or that of the iteration with the smallest residual.
-    pub energy: f64,
+    /// The converged energy, or that of the iteration with the smallest residual; none if there
+    /// was no density from orbitals yet.
+    pub energy: Option<f64>,
     /// The table.
     pub iterations: Vec<Iteration>,
-    /// Orbital energies in rising order.
+    /// Orbital energies in rising order; none unless converged.
     pub orbital_energies: Vec<f64>,
-    /// Dipole moment in atomic units.
-    pub dipole: [f64; 3],
+    /// Dipole moment in atomic units; none unless converged.
+    pub dipole: Option<[f64; 3]>,
+    /// HOMO-LUMO gap of the last Fock matrix, converged or not.
+    pub gap: Option<f64>,
     /// What each rank did.
     pub ranks: Vec<RankReport>,
-    /// Wall-clock seconds in Fock builds.
+    /// Wall-clock seconds in Fock builds, of the rank that was in them longest.
     pub build_seconds: f64,
     /// Wall-clock seconds from joining the job to the result.
     pub seconds: f64,
@@ -142,22 +147,28 @@ impl Outcome {
     /// Share of the ranks' time in Fock builds that went into integrals.
     pub fn efficiency(&self) -> f64 {
         let integrals: f64 = self.ranks.iter().map(|r| r.times.of(Phase::Integrals)).sum();
-        integrals / (self.build_seconds * self.ranks.len() as f64)
+        share(integrals, self.build_seconds * self.ranks.len() as f64)
     }
 
     /// Longest integral time of a rank over the mean.
     pub fn imbalance(&self) -> f64 {
         let all = self.ranks.iter().map(|r| r.times.of(Phase::Integrals));
         let (sum, largest) = all.fold((0.0, 0.0), |(s, m): (f64, f64), t| (s + t, m.max(t)));
-        largest * self.ranks.len() as f64 / sum
+        // Nobody had any integrals: perfectly balanced.
+        if sum > 0.0 { largest * self.ranks.len() as f64 / sum } else { 1.0 }
     }
 
     /// Share of get, accumulate and counter in the time of all ranks.
     pub fn communication(&self) -> f64 {
         let part: f64 = self.ranks.iter().map(|r| r.times.communication()).sum();
         let whole: f64 = self.ranks.iter().map(|r| r.times.total()).sum();
-        part / whole
+        share(part, whole)
     }
+}
+
+/// A part of a whole; of nothing, nothing.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 /// Is told how the calculation goes, on rank 0.
@@ -224,7 +235,6 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
 
     let mut rank = RankReport::default();
     let mut iterations: Vec<Iteration> = Vec::new();
-    let mut build_seconds = 0.0;
     let verdict = loop {
         let begin = Instant::now();
         let number = iterations.len() + 1;
@@ -256,12 +266,12 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
         })?;
         rank.tasks += done.tasks;
         rank.quartets += done.quartets;
-        build_seconds += done.seconds;
+        rank.build_seconds += done.seconds;
         let mut quartets = [done.quartets];
         times.book(Phase::Wait, || world.all_reduce(&mut quartets, Reduce::Sum))?;
         let mut line = Iteration {
             number,
-            step: Step { energy: 0.0, change: 0.0, residual: 0.0, converged: false },
+            step: Step { energy: 0.0, change: 0.0, residual: 0.0, converged: false, variational: false },
             quartets: quartets[0],
             seconds: 0.0,
         };
@@ -285,31 +295,37 @@ pub fn run(world: &World, problem: &Problem, settings: &Settings, observer: &mut
 
     rank.times = times;
     let ranks = gather(world, rank)?;
+    let converged = verdict == CONVERGED;
+    // Before convergence the last orbitals belong to another density than the energy does.
     let (orbital_energies, dipole) = match &solver {
-        Some(solver) => (solver.orbital_energies().to_vec(), dipole(&problem.molecule, &orbitals, solver.density())),
-        None => (Vec::new(), [0.0; 3]),
+        Some(solver) if converged => {
+            let dipole = dipole(&problem.molecule, &orbitals, solver.density());
+            (solver.orbital_energies().to_vec(), Some(dipole))
+        }
+        _ => (Vec::new(), None),
     };
     Ok(Outcome {
-        converged: verdict == CONVERGED,
+        converged,
         energy: best(&iterations),
         iterations,
         orbital_energies,
         dipole,
+        gap: solver.as_ref().and_then(Solver::gap),
+        build_seconds: ranks.iter().map(|r| r.build_seconds).fold(0.0, f64::max),
         ranks,
-        build_seconds,
         seconds: start.elapsed().as_secs_f64(),
         nodes: world.nodes(),
     })
 }
 
-/// The energy to report: the last one if it converged, else that with the smallest residual
-/// (the first iteration's only if there is no other: superposed atoms are no determinant).
-fn best(iterations: &[Iteration]) -> f64 {
-    let candidates = if iterations.len() > 1 { &iterations[1..] } else { iterations };
-    let best = candidates
+/// The energy to report: the last one if it converged, else that with the smallest residual;
+/// none if only superposed atoms have been tried, whose energy bounds nothing.
+fn best(iterations: &[Iteration]) -> Option<f64> {
+    let best = iterations
         .iter()
+        .filter(|i| i.step.variational)
         .min_by(|a, b| b.step.converged.cmp(&a.step.converged).then(a.step.residual.total_cmp(&b.step.residual)));
-    best.map_or(f64::NAN, |i| i.step.energy)
+    best.map(|i| i.step.energy)
 }
 
 /// One-electron matrices, Schwarz bounds and the starting density, each rank doing its share.
@@ -353,7 +369,7 @@ fn reduce(world: &World, matrix: &mut Array2<f64>) -> Result<()> {
 
 /// Everybody's report, known to all.
 fn gather(world: &World, own: RankReport) -> Result<Vec<RankReport>> {
-    const FIELDS: usize = PHASES.len() + 4;
+    const FIELDS: usize = PHASES.len() + 5;
     let statistics = world.statistics();
     let mut all = vec![0.0; world.size() * FIELDS];
     let mine = &mut all[world.rank() * FIELDS..][..FIELDS];
@@ -362,12 +378,20 @@ fn gather(world: &World, own: RankReport) -> Result<Vec<RankReport>> {
     for (to, from) in mine[PHASES.len()..].iter_mut().zip(counts) {
         *to = from as f64;
     }
+    mine[FIELDS - 1] = own.build_seconds;
     world.all_reduce(&mut all, Reduce::Sum)?;
     let read = |row: &[f64]| {
         let mut times = Times::default();
         times.0.copy_from_slice(&row[..PHASES.len()]);
         let count = |k: usize| row[PHASES.len() + k] as u64;
-        RankReport { times, tasks: count(0), quartets: count(1), served_by_thread: count(2), served_by_main: count(3) }
+        RankReport {
+            times,
+            tasks: count(0),
+            quartets: count(1),
+            served_by_thread: count(2),
+            served_by_main: count(3),
+            build_seconds: row[FIELDS - 1],
+        }
     };
     Ok(all.chunks_exact(FIELDS).map(read).collect())
 }

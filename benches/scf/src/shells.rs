@@ -94,6 +94,12 @@ pub fn width(l: usize, functions: Functions) -> usize {
 /// that the contracted x^l function has unit norm (tables are rounded; NWChem does the same).
 fn normalised(l: usize, exponents: &[f64], tabulated: &[f64]) -> Vec<f64> {
     use integral::math::norm::shell_norm;
+    let norm = self_overlap(l, exponents, tabulated);
+    exponents.iter().zip(tabulated).map(|(&a, &c)| c * shell_norm(a, l) / norm.sqrt()).collect()
+}
+
+/// Overlap with itself of a contraction of normalised primitives: 1 if the table is normalised.
+pub(crate) fn self_overlap(l: usize, exponents: &[f64], tabulated: &[f64]) -> f64 {
     let power = l as f64 + 1.5;
     let mut norm = 0.0;
     for (&a, &c) in exponents.iter().zip(tabulated) {
@@ -101,7 +107,7 @@ fn normalised(l: usize, exponents: &[f64], tabulated: &[f64]) -> Vec<f64> {
             norm += c * d * (2.0 * (a * b).sqrt() / (a + b)).powf(power);
         }
     }
-    exponents.iter().zip(tabulated).map(|(&a, &c)| c * shell_norm(a, l) / norm.sqrt()).collect()
+    norm
 }
 
 #[cfg(test)]

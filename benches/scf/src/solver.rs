@@ -48,6 +48,9 @@ pub struct Step {
     pub residual: f64,
     /// Whether both are small enough.
     pub converged: bool,
+    /// Whether the density comes from orbitals: only then is the energy an upper bound. Superposed
+    /// atoms are no determinant.
+    pub variational: bool,
 }
 
 /// The state of the iteration.
@@ -157,10 +160,9 @@ impl Solver {
         let residual = commutator.iter().fold(0.0, |m: f64, r| m.max(r.abs()));
         let change = self.energy.map_or(f64::NAN, |last| energy - last);
         self.energy = Some(energy);
-        let converged = !self.coarse
-            && self.from_orbitals
-            && residual < self.criteria.residual
-            && change.abs() < self.criteria.energy();
+        let variational = self.from_orbitals;
+        let converged =
+            !self.coarse && variational && residual < self.criteria.residual && change.abs() < self.criteria.energy();
         if converged {
             (self.orbital_energies, self.orbitals) = self.orthogonal.solve(&fock);
         } else {
@@ -173,7 +175,7 @@ impl Solver {
                 self.built.clear();
             }
         }
-        Ok(Step { energy, change, residual, converged })
+        Ok(Step { energy, change, residual, converged, variational })
     }
 
     /// Fills the lowest orbitals of a Fock matrix.
@@ -191,6 +193,12 @@ impl Solver {
     /// Orbital energies of the last Fock matrix solved.
     pub fn orbital_energies(&self) -> &Array1<f64> {
         &self.orbital_energies
+    }
+
+    /// Energy from the highest occupied to the lowest empty orbital, if there is one.
+    pub fn gap(&self) -> Option<f64> {
+        let lumo = self.orbital_energies.get(self.occupied)?;
+        Some(lumo - self.orbital_energies.get(self.occupied.checked_sub(1)?)?)
     }
 
     /// Linearly independent functions, and the smallest eigenvalue of the overlap.

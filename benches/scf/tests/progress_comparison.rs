@@ -22,3 +22,10 @@ fn the_table_is_for_people() {
         assert!(text.contains(word), "{text}");
     }
 }
+
+#[test]
+fn halves_that_do_not_converge_are_shown_and_told_by_the_exit_code() {
+    let both = json(&["--compare-progress", "--ranks", "2", "--max-iterations", "3"], &molecule("h2o.xyz"), 3);
+    assert_eq!(both["thread"]["converged"], false);
+    assert_eq!(both["none"]["converged"], false);
+}

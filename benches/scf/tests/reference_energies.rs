@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, molecule, number};
+use common::{json, molecule, number, written};
 
 /// NWChem's energy of the shipped water molecule, STO-3G.
 const STO_3G: f64 = -74.962_985_614_278;
@@ -80,4 +80,25 @@ fn choices_of_tasks_guess_and_builds_do_not_change_the_energy() {
     }
     let spherical = json(&["--spherical"], &molecule("h2o.xyz"), 0);
     assert!((number(&spherical, "/energy") - base).abs() > 1e-5);
+}
+
+/// NWChem 7.0.2: third-row atoms, Cartesian d functions, diffuse functions, ions.
+#[test]
+fn nwchems_energies_of_other_elements_and_of_an_ion() {
+    let silane =
+        "5\n\nSi 0 0 0\nH .8544 .8544 .8544\nH -.8544 -.8544 .8544\nH -.8544 .8544 -.8544\nH .8544 -.8544 -.8544\n";
+    for (name, text, charge, basis, energy) in [
+        ("h2s.xyz", "3\n\nS 0 0 0\nH .9617 0 .9268\nH -.9617 0 .9268\n", "0", "6-31g**", -398.674_800_263_0),
+        ("sih4.xyz", silane, "0", "6-31g**", -291.230_819_121_9),
+        ("oh.xyz", "2\n\nO 0 0 0.3\nH 0 0 1.264\n", "-1", "aug-cc-pvdz", -75.395_889_559_2),
+    ] {
+        let how = ["--ranks", "2", "--convergence", "1e-6", "--charge", charge, "--basis", basis];
+        let result = json(&how, &written(name, text), 0);
+        let found = number(&result, "/energy");
+        assert!((found - energy).abs() < 1e-7, "{name} {basis}: {found:.10}");
+        if name == "oh.xyz" {
+            let dipole: f64 = (0..3).map(|k| number(&result, &format!("/dipole/{k}")).powi(2)).sum();
+            assert!((dipole.sqrt() - 0.604_36).abs() < 1e-5, "{dipole}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{molecule, scf};
+use common::{json, molecule, number, scf};
 
 #[test]
 fn the_report_has_what_a_chemist_looks_for() {
@@ -25,5 +25,14 @@ fn the_report_has_what_a_chemist_looks_for() {
         "diagonalise",
     ] {
         assert!(text.contains(words), "{words:?} missing in:\n{text}");
+    }
+}
+
+#[test]
+fn shares_of_time_are_shares() {
+    for ranks in ["1", "3"] {
+        let result = json(&["--ranks", ranks], &molecule("h2o.xyz"), 0);
+        let efficiency = number(&result, "/efficiency");
+        assert!(efficiency > 0.0 && efficiency <= 1.0, "{efficiency}");
     }
 }
