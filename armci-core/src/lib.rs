@@ -64,6 +64,7 @@ pub mod job;
 mod memory;
 mod messages;
 mod node;
+mod notify;
 mod primitive;
 mod rma;
 mod rmw;

@@ -4,7 +4,7 @@
 //! the service and origin contexts, the progress thread, the heap's books. It
 //! is a handle; clones share it. Here are joining and leaving. What a rank does
 //! in between is written as further methods in rooms of their own: `allocation`,
-//! `rma`, `rmw`, `collectives`, `messages`.
+//! `rma`, `rmw`, `notify`, `collectives`, `messages`.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

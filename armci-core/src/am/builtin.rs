@@ -1,4 +1,4 @@
-//! The handlers behind put, get, accumulate and read-modify-write by message.
+//! The handlers behind put, get, accumulate, read-modify-write and flags by message.
 //!
 //! Whatever a message asks for is checked against this rank's own region table
 //! before a byte moves.
@@ -22,6 +22,7 @@ pub(crate) const PUT: u16 = 1;
 pub(crate) const GET: u16 = 2;
 pub(crate) const ACCUMULATE: u16 = 3;
 pub(crate) const RMW: u16 = 4;
+pub(crate) const SIGNAL: u16 = 5;
 
 /// Rows in the target's memory, as every transfer message names them.
 #[repr(C)]
@@ -102,6 +103,15 @@ impl RmwArgs {
     }
 }
 
+/// The arguments of a message that sets a flag.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct SignalArgs {
+    pub(crate) region: u64,
+    pub(crate) offset: u64,
+    pub(crate) value: u64,
+}
+
 /// Serves a message of this crate; says how long the reply is.
 pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming<'_>) -> Result<usize, String> {
     match incoming.handler {
@@ -150,6 +160,14 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
             // SAFETY: REQUEST-SLOT; 8 bytes fit the short reply.
             unsafe { incoming.reply_inline.copy_from_nonoverlapping(found.to_ne_bytes().as_ptr(), 8) };
             Ok(8)
+        }
+        SIGNAL => {
+            let (args, _) = arguments::<SignalArgs>(incoming)?;
+            let rows = Rows { region: args.region, offset: args.offset, stride: 0, row: 8, rows: 1 };
+            let at = locate(node, &rows, 8)?;
+            // SAFETY: REGION-LIVE and aligned by `locate`.
+            unsafe { transport.signal(at, args.value) };
+            Ok(0)
         }
         other => Err(format!("there is no built-in handler {other}")),
     }

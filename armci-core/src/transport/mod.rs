@@ -133,6 +133,12 @@ pub(crate) trait Transport {
     /// The word is mapped, aligned and in a live region.
     unsafe fn rmw(&self, at: Remote, rmw: Rmw) -> u64;
 
+    /// Stores a word at the target with release, then wakes the threads of the target that wait inside a call.
+    ///
+    /// # Safety
+    /// As for [`Transport::rmw`], 8 bytes.
+    unsafe fn signal(&self, to: Remote, value: u64);
+
     /// Makes all that this thread did by remote memory access visible at its targets.
     fn fence(&self);
 

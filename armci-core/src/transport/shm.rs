@@ -107,6 +107,15 @@ impl Transport for Shm {
     }
 
     #[inline]
+    unsafe fn signal(&self, to: Remote, value: u64) {
+        // SAFETY: WINDOW-MAPPED, and aligned by the caller's promise; who waits for the word reads it atomically.
+        let word = unsafe { AtomicU64::from_ptr(self.address(to).cast()) };
+        // Release: who finds the value finds what was written before it.
+        word.store(value, Ordering::Release);
+        self.node.control(to.rank).main_bell.ring();
+    }
+
+    #[inline]
     fn fence(&self) {
         fence(Ordering::SeqCst);
     }

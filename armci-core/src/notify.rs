@@ -1,0 +1,181 @@
+//! Put-with-flag, and waiting for a flag.
+//!
+//! [`World::put_notify`] puts data and then sets a flag beside it;
+//! [`World::wait_until`] sleeps, if need be, until a flag of this rank says what
+//! it is to say. Who finds the flag finds the data. Nothing is said about the
+//! order in which flags set by *different* ranks are seen.
+//!
+//! # Protocol
+//! A flag is one word. It is set by [`Transport::signal`]: an atomic store with
+//! release, then a ring of the main bell of the rank it lies on, which is where
+//! that rank's waits sleep. By remote memory access the origin does both itself,
+//! so nobody serves anything; by message, whoever serves the target does.
+//!
+//! *Data before flag.* What this rank wrote by remote memory access is written
+//! when its call returns, so the store with release comes after it; by message
+//! the inbox releases it to the server, whose store comes after that. What it
+//! wrote by messages is waited for before a flag is set by remote memory access,
+//! whichever region it went to. A flag by message waits for nothing: messages of
+//! one rank to one target are served in the order sent, each to its end. The
+//! waiter reads the flag with acquire, so it has everything before it.
+//!
+//! *No lost wake-up.* The store precedes the ring, and a sleeper looks at the
+//! flag once more after it has announced its sleep: the bell's protocol (see
+//! `sync/bell.rs`) with the flag as what is published.
+//!
+//! # Safety
+//! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it
+//! is mapped. WINDOW-MAPPED (see `memory/window.rs`): what a region occupied stays
+//! mapped after the region was freed, as long as the world exists.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytemuck::Pod;
+
+use crate::am::builtin::{self, SignalArgs};
+use crate::am::origin::outstanding;
+use crate::consistency::Access;
+use crate::error::{Error, Result};
+use crate::memory::GlobalPtr;
+use crate::transport::{Outgoing, Transport};
+use crate::world::World;
+
+/// Bytes of a flag.
+const FLAG: usize = size_of::<i64>();
+
+impl World {
+    /// Copies `source` to `target`, then sets `flag`, on the same rank, to `value` and wakes that rank if it waits in
+    /// [`World::wait_until`] (`ARMCI_Put_flag`).
+    ///
+    /// Who finds the flag set finds the data in place, and so everything else that this rank put to or accumulated at
+    /// that rank before, whichever paths they took. On return `source` may be reused.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// let world = armci_core::World::init()?;
+    /// let (data, flags) = (world.allocate(8 * 100)?, world.allocate(8)?);
+    /// let right = (world.rank() + 1) % world.size();
+    /// world.put_value(0i64, flags.at(world.rank(), 0))?;
+    /// world.barrier()?;
+    ///
+    /// world.put_notify(&[2.5; 100], data.at(right, 0), flags.at(right, 0), 1)?;
+    /// // The left neighbour does the same here.
+    /// world.wait_value(flags.at(world.rank(), 0), 1)?;
+    /// assert_eq!(world.get_value::<f64>(data.at(world.rank(), 99))?, 2.5);
+    /// # world.free(flags)?;
+    /// # world.free(data)?;
+    /// world.finalize()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`World::put`]; if the flag does not exist, is not aligned, or lies on another rank than `target`; nothing
+    /// was written then. If an earlier put or accumulate to that rank was refused and this is found out here, the data
+    /// was written and the flag was not.
+    pub fn put_notify<T: Pod>(
+        &self,
+        source: &[T],
+        target: GlobalPtr<T>,
+        flag: GlobalPtr<i64>,
+        value: i64,
+    ) -> Result<()> {
+        if target.rank != flag.rank {
+            return Err(Error::Argument(format!(
+                "data was put to rank {} with a flag on rank {}: both must lie on one rank",
+                target.rank, flag.rank
+            )));
+        }
+        self.resolve(flag, FLAG as u64)?;
+        self.aligned(flag, FLAG, "a flag")?;
+        self.put(source, target)?;
+        self.notify(flag, value)
+    }
+
+    /// Sets `flag` to `value` and wakes its rank if it waits in [`World::wait_until`]; what this rank put to and
+    /// accumulated at that rank before is in place before the flag.
+    ///
+    /// # Errors
+    /// As [`World::put_notify`].
+    pub fn notify(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        self.resolve(flag, FLAG as u64)?;
+        if self.raises_directly() {
+            self.fence(flag.rank())?;
+        }
+        self.raise(flag, value)
+    }
+
+    /// Whether a flag is set by remote memory access.
+    fn raises_directly(&self) -> bool {
+        let capabilities = self.transport().capabilities();
+        self.direct(self.protocol().put, capabilities.rma && capabilities.rmw)
+    }
+
+    /// As [`World::notify`], but what went by messages may still be under way.
+    pub(crate) fn raise(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        let to = self.resolve(flag, FLAG as u64)?;
+        self.aligned(flag, FLAG, "a flag")?;
+        self.count().put(FLAG);
+        if self.raises_directly() {
+            // SAFETY: REGION-LIVE, aligned.
+            unsafe { self.transport().signal(to, value as u64) };
+        } else {
+            self.transport().fence();
+            let origin = self.origin();
+            let slot = origin.claim();
+            let arguments = SignalArgs { region: flag.region.to_bits(), offset: flag.offset, value: value as u64 };
+            let inline = [bytemuck::bytes_of(&arguments), &[]];
+            let message = Outgoing { handler: builtin::SIGNAL, slot, inline, staged_len: 0 };
+            origin.post(&message, outstanding(to.rank, flag.region, Access::Put), true);
+        }
+        Ok(())
+    }
+
+    /// Waits until `holds` says yes to what `flag`, a word of this rank, holds, and returns that.
+    ///
+    /// Serves this rank's messages meanwhile, and sleeps if it takes long. It is woken by [`World::notify`] and
+    /// [`World::put_notify`], and by nothing else for certain: a word that a plain put or a read-modify-write changes
+    /// may be found changed, or slept over for ever. `holds` may be asked any number of times, must be quick, and must
+    /// not communicate.
+    ///
+    /// # Errors
+    /// If the flag is not a word of this rank; [`Error::NoRegion`], [`Error::Bounds`], [`Error::Misaligned`].
+    pub fn wait_until(&self, flag: GlobalPtr<i64>, mut holds: impl FnMut(i64) -> bool) -> Result<i64> {
+        let word = self.own_word(flag)?;
+        // A put of our own by message comes first.
+        self.origin().order(self.rank(), flag.region);
+        let mut value = 0;
+        self.origin().wait(|| {
+            // Acquire: pairs with the release of `signal`.
+            value = word.load(Ordering::Acquire);
+            holds(value)
+        });
+        Ok(value)
+    }
+
+    /// Waits until `flag`, a word of this rank, holds `value`; as [`World::wait_until`].
+    ///
+    /// # Errors
+    /// As [`World::wait_until`].
+    pub fn wait_value(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        self.wait_until(flag, |found| found == value).map(drop)
+    }
+
+    /// A word of this rank, to be read and written in place.
+    pub(crate) fn own_word(&self, place: GlobalPtr<i64>) -> Result<&AtomicI64> {
+        let at = self.resolve(place, FLAG as u64)?;
+        if at.rank != self.rank() {
+            return Err(Error::Argument(format!(
+                "rank {} was to wait for a flag on rank {}: only a word of its own can be waited for",
+                self.rank(),
+                at.rank
+            )));
+        }
+        self.aligned(place, FLAG, "a flag")?;
+        let node = self.node();
+        let word = node.window().address(node.who().local_rank, at.offset).cast();
+        // SAFETY: REGION-LIVE, aligned, and WINDOW-MAPPED for as long as the borrow of the world lasts; whoever
+        // changes a flag while it is waited for does so by atomics.
+        Ok(unsafe { AtomicI64::from_ptr(word) })
+    }
+}
