@@ -1,7 +1,9 @@
 //! Contiguous transfers and single values.
 //!
 //! # Safety
-//! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it is mapped.
+//! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it is mapped. LOCAL-SPAN: the local
+//! side is readable (put, accumulate) or ours to write (get) while the call runs: a slice is, or the caller vouches
+//! for it.
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
@@ -24,18 +26,41 @@ impl World {
     /// If the target's rank or region does not exist or the transfer leaves the region; nothing was written.
     #[inline]
     pub fn put<T: Pod>(&self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
-        let bytes = size_of_val(source);
+        // SAFETY: LOCAL-SPAN: `source` is borrowed for the call, which is how long it is read.
+        unsafe { self.put_bytes(source.as_ptr().cast(), size_of_val(source), target) }
+    }
+
+    /// [`World::put`] of `count` elements from where `source` points, for memory that is no slice: that of a C
+    /// program, or what other ranks may write. It may be this rank's part of a region, even that of `target`.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN: `count` elements at `source` are readable, for the whole call.
+    ///
+    /// # Errors
+    /// As [`World::put`].
+    #[inline]
+    pub unsafe fn put_from<T: Pod>(&self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.put_bytes(source.cast(), bytes_of::<T>(count), target) }
+    }
+
+    /// The common way of all contiguous puts.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline]
+    unsafe fn put_bytes<T: Pod>(&self, source: *const u8, bytes: usize, target: GlobalPtr<T>) -> Result<()> {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
         if self.direct(self.protocol().put, self.transport().capabilities().rma) {
             self.origin().order(to.rank, target.region);
-            // SAFETY: REGION-LIVE; `source` is borrowed for the call, which is how long it is read.
-            unsafe { self.transport().put(to, source.as_ptr().cast(), bytes) };
+            // SAFETY: REGION-LIVE, LOCAL-SPAN.
+            unsafe { self.transport().put(to, source, bytes) };
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
-            // SAFETY: `source` is borrowed for the call, and is copied before it returns.
-            unsafe { by_message::put(self, source.as_ptr().cast(), target.cast(), &whole) }
+            // SAFETY: LOCAL-SPAN; it is copied before this returns.
+            unsafe { by_message::put(self, source, target.cast(), &whole) }
         }
     }
 
@@ -45,18 +70,42 @@ impl World {
     /// If the source's rank or region does not exist or the transfer leaves the region; nothing was written.
     #[inline]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<()> {
-        let bytes = size_of_val(target);
+        // SAFETY: LOCAL-SPAN: `target` is ours alone for the call.
+        unsafe { self.get_bytes(source, target.as_mut_ptr().cast(), size_of_val(target)) }
+    }
+
+    /// [`World::get`] of `count` elements to where `target` points, for memory that is no slice; see
+    /// [`World::put_from`].
+    ///
+    /// # Safety
+    /// LOCAL-SPAN: `count` elements at `target` are writable, and this program refers to them by nothing else, for
+    /// the whole call.
+    ///
+    /// # Errors
+    /// As [`World::get`].
+    #[inline]
+    pub unsafe fn get_into<T: Pod>(&self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.get_bytes(source, target.cast(), bytes_of::<T>(count)) }
+    }
+
+    /// The common way of all contiguous gets.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline]
+    unsafe fn get_bytes<T: Pod>(&self, source: GlobalPtr<T>, target: *mut u8, bytes: usize) -> Result<()> {
         let from = self.resolve(source, bytes as u64)?;
         self.count().get(bytes);
         if self.direct(self.protocol().get, self.transport().capabilities().rma) {
             self.origin().order(from.rank, source.region);
-            // SAFETY: REGION-LIVE; `target` is ours alone for the call.
-            unsafe { self.transport().get(from, target.as_mut_ptr().cast(), bytes) };
+            // SAFETY: REGION-LIVE, LOCAL-SPAN.
+            unsafe { self.transport().get(from, target, bytes) };
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
-            // SAFETY: `target` is ours alone for the call, which waits for the data.
-            unsafe { by_message::get(self, source.cast(), target.as_mut_ptr().cast(), &whole) }
+            // SAFETY: LOCAL-SPAN, and this waits for the data.
+            unsafe { by_message::get(self, source.cast(), target, &whole) }
         }
     }
 
@@ -87,8 +136,35 @@ impl World {
     /// As [`World::put`]; or if `target` is not aligned to its element.
     #[inline]
     pub fn accumulate<T: Accumulate>(&self, alpha: T, source: &[T], target: GlobalPtr<T>) -> Result<()> {
-        let whole = Patch::new(&[], &[], &[size_of_val(source)]);
-        // SAFETY: `source` is borrowed for the call, and is read or copied before it returns.
-        unsafe { self.accumulate_patch(alpha, source.as_ptr(), target, &whole, size_of_val(source) as u64) }
+        // SAFETY: LOCAL-SPAN: `source` is borrowed for the call, and is read or copied before it returns.
+        unsafe { self.accumulate_from(alpha, source.as_ptr(), source.len(), target) }
     }
+
+    /// [`World::accumulate`] of `count` elements from where `source` points, for memory that is no slice; see
+    /// [`World::put_from`].
+    ///
+    /// # Safety
+    /// LOCAL-SPAN: `count` elements at `source` are readable, and nobody writes them, for the whole call.
+    ///
+    /// # Errors
+    /// As [`World::accumulate`].
+    #[inline]
+    pub unsafe fn accumulate_from<T: Accumulate>(
+        &self,
+        alpha: T,
+        source: *const T,
+        count: usize,
+        target: GlobalPtr<T>,
+    ) -> Result<()> {
+        let bytes = bytes_of::<T>(count);
+        let whole = Patch::new(&[], &[], &[bytes]);
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.accumulate_patch(alpha, source, target, &whole, bytes as u64) }
+    }
+}
+
+/// The bytes of so many elements; as many as fit a number if there are more, which no region has.
+#[inline]
+fn bytes_of<T>(count: usize) -> usize {
+    count.saturating_mul(size_of::<T>())
 }
