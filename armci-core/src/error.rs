@@ -107,6 +107,15 @@ pub enum Error {
     #[error("strided transfer: {0}")]
     Shape(String),
 
+    /// A segment of a vector transfer that is wrong: the first such.
+    #[error("segment {segment}: {error}")]
+    Segment {
+        /// Its number, from 0.
+        segment: usize,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
+
     /// The machine has not enough memory for an allocation.
     #[error(
         "rank {rank} asked for {asked} bytes, but the ranks of this node already hold {granted} of the {limit} bytes \

@@ -83,7 +83,7 @@ pub use error::{Error, Result};
 pub use memory::{GlobalPtr, Region, RegionId};
 pub use mutex::Mutexes;
 pub use node::message::{INLINE_MAX, STAGING_BYTES};
-pub use rma::Strided;
+pub use rma::{Segment, Segments, Strided};
 pub use rmw::{SharedCounter, Word};
 pub use stats::{ConflictCounts, Statistics, Volume};
 pub use world::World;

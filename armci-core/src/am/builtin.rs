@@ -23,6 +23,14 @@ pub(crate) const GET: u16 = 2;
 pub(crate) const ACCUMULATE: u16 = 3;
 pub(crate) const RMW: u16 = 4;
 pub(crate) const SIGNAL: u16 = 5;
+pub(crate) const PUT_LIST: u16 = 6;
+pub(crate) const GET_LIST: u16 = 7;
+pub(crate) const ACCUMULATE_LIST: u16 = 8;
+
+/// Bytes that say where a segment of a list lies in the target's part; what is put or added there follows them.
+pub(crate) const RECORD: usize = size_of::<u64>();
+/// Segments of a list.
+pub(crate) const LIST_MAX: usize = 1024;
 
 /// Rows in the target's memory, as every transfer message names them.
 #[repr(C)]
@@ -56,6 +64,25 @@ impl Rows {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub(crate) struct AccumulateArgs {
     pub(crate) rows: Rows,
+    pub(crate) alpha: [u8; 16],
+    pub(crate) kind: u64,
+}
+
+/// Segments anywhere in a region, as list messages name them; the records follow.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct List {
+    pub(crate) region: u64,
+    /// Bytes of each segment.
+    pub(crate) row: u32,
+    pub(crate) segments: u32,
+}
+
+/// What an accumulate of a list says besides.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct AccumulateListArgs {
+    pub(crate) list: List,
     pub(crate) alpha: [u8; 16],
     pub(crate) kind: u64,
 }
@@ -137,13 +164,7 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
         }
         ACCUMULATE => {
             let (AccumulateArgs { rows, alpha, kind }, data) = arguments(incoming)?;
-            let kind = u8::try_from(kind)
-                .ok()
-                .and_then(ElementKind::from_number)
-                .ok_or_else(|| format!("there is no element kind {kind}"))?;
-            if !(rows.row as usize).is_multiple_of(kind.size()) {
-                return Err(format!("rows of {} bytes are no whole elements of {kind:?}", rows.row));
-            }
+            let kind = element_kind(kind, rows.row)?;
             let to = locate(node, &rows, kind.align() as u64)?;
             let data = payload(incoming, data, &rows)?;
             // SAFETY: REGION-LIVE and aligned by `locate`; whole elements; the payload is as long as the rows.
@@ -169,7 +190,110 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
             unsafe { transport.signal(at, args.value) };
             Ok(0)
         }
+        PUT_LIST => {
+            let (list, data) = arguments::<List>(incoming)?;
+            for (to, data) in Records::new(node, incoming, list, data, list.row, 1)?.iter() {
+                // SAFETY: REGION-LIVE by `Records`; the record holds the row.
+                unsafe { transport.put(to, data.as_ptr(), data.len()) };
+            }
+            Ok(0)
+        }
+        GET_LIST => {
+            let (list, data) = arguments::<List>(incoming)?;
+            let records = Records::new(node, incoming, list, data, 0, 1)?;
+            let (row, segments) = (list.row as usize, list.segments as usize);
+            let bytes = row * segments;
+            if bytes > STAGING_BYTES || segments > LIST_MAX {
+                return Err(format!("{bytes} bytes in {segments} segments were asked for in one message"));
+            }
+            // The reply may be written where the records lie.
+            let mut places = [0; LIST_MAX];
+            places.iter_mut().zip(records.iter()).for_each(|(place, (from, _))| *place = from.offset);
+            let mut to = if bytes <= REPLY_INLINE_MAX { incoming.reply_inline } else { incoming.reply_staged };
+            let rank = node.who().rank;
+            for offset in &places[..segments] {
+                // SAFETY: REGION-LIVE by `Records`; REQUEST-SLOT, and the reply fits.
+                unsafe {
+                    transport.get(Remote { rank, offset: *offset }, to, row);
+                    to = to.add(row);
+                }
+            }
+            Ok(bytes)
+        }
+        ACCUMULATE_LIST => {
+            let (AccumulateListArgs { list, alpha, kind }, data) = arguments(incoming)?;
+            let kind = element_kind(kind, list.row)?;
+            let whole = Patch::new(&[], &[], &[list.row as usize]);
+            for (to, data) in Records::new(node, incoming, list, data, list.row, kind.align() as u64)?.iter() {
+                // SAFETY: REGION-LIVE and aligned by `Records`; whole elements; the record holds the row.
+                unsafe { transport.accumulate(to, data.as_ptr(), &whole, kind, &alpha) };
+            }
+            Ok(0)
+        }
         other => Err(format!("there is no built-in handler {other}")),
+    }
+}
+
+/// The element kind of that number, of which rows must be whole elements.
+fn element_kind(number: u64, row: u32) -> Result<ElementKind, String> {
+    let kind = u8::try_from(number).ok().and_then(ElementKind::from_number);
+    let kind = kind.ok_or_else(|| format!("there is no element kind {number}"))?;
+    if (row as usize).is_multiple_of(kind.size()) {
+        Ok(kind)
+    } else {
+        Err(format!("rows of {row} bytes are no whole elements of {kind:?}"))
+    }
+}
+
+/// The records of a list, all of which name places inside their region.
+struct Records<'a> {
+    records: &'a [u8],
+    /// Bytes of one.
+    record: usize,
+    rank: usize,
+    /// Where the region's part lies in this rank's slot.
+    base: u64,
+}
+
+impl<'a> Records<'a> {
+    /// Checks a list whose records hold `held` bytes each besides the place.
+    fn new(
+        node: &Node,
+        incoming: &Incoming<'a>,
+        list: List,
+        inline: &'a [u8],
+        held: u32,
+        align: u64,
+    ) -> Result<Self, String> {
+        let id = RegionId::from_bits(list.region);
+        let part = node.mine().regions.part(id).ok_or_else(|| format!("region {id} does not exist there"))?;
+        let records = if incoming.staged.is_empty() { inline } else { incoming.staged };
+        let record = RECORD + held as usize;
+        if Some(records.len()) != record.checked_mul(list.segments as usize) {
+            return Err(format!("{} bytes of records came for {list:?}", records.len()));
+        }
+        let records = Records { records, record, rank: node.who().rank, base: part.offset };
+        let outside = |at: u64| at.checked_add(list.row.into()).is_none_or(|end| end > part.len);
+        let wrong = records.places().find(|at| outside(*at) || !at.is_multiple_of(align));
+        match wrong {
+            None => Ok(records),
+            Some(at) => Err(format!(
+                "the segment of {} bytes at {at} leaves region {id}, which has {} bytes there, or is not aligned to \
+                 {align} bytes",
+                list.row, part.len
+            )),
+        }
+    }
+
+    /// Where each segment begins in the part.
+    fn places(&self) -> impl Iterator<Item = u64> {
+        self.records.chunks_exact(self.record).map(|record| bytemuck::pod_read_unaligned(&record[..RECORD]))
+    }
+
+    /// Where each segment begins in the slot, and what its record holds besides.
+    fn iter(&self) -> impl Iterator<Item = (Remote, &'a [u8])> {
+        let data = self.records.chunks_exact(self.record).map(|record| &record[RECORD..]);
+        self.places().map(|at| Remote { rank: self.rank, offset: self.base + at }).zip(data)
     }
 }
 

@@ -228,7 +228,7 @@ pub(crate) fn rmw(world: &World, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> 
 }
 
 /// A reply that does not fit its request.
-fn wrong_length(rank: usize, handler: u16, expected: usize, found: usize) -> Error {
+pub(super) fn wrong_length(rank: usize, handler: u16, expected: usize, found: usize) -> Error {
     let reason = format!("its reply has {found} bytes, {expected} were expected: do all ranks run the same build?");
     Error::Refused { rank, handler, reason, more: 0 }
 }

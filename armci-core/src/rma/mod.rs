@@ -2,14 +2,17 @@
 //!
 //! Each one goes the same way: check and resolve the place, wait if the order
 //! of this rank's own operations demands it, choose the path by capability and
-//! setting, go. [`contiguous`] and [`strided`] are the faces, [`by_message`] is
-//! the path for what remote memory access cannot or shall not do.
+//! setting, go. [`contiguous`], [`strided`] and [`vector`] are the faces, [`by_message`]
+//! and, for vectors, [`by_list`] the path for what remote memory access cannot or shall not do.
 
+mod by_list;
 pub(crate) mod by_message;
 mod contiguous;
 mod strided;
+mod vector;
 
 pub use strided::Strided;
+pub use vector::{Segment, Segments};
 
 use crate::config::Path;
 use crate::error::{Error, Result};

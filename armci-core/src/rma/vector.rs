@@ -1,0 +1,245 @@
+//! Vector transfers: many segments between places here and places of one rank (`ARMCI_PutV`, `GetV`, `AccV`).
+//!
+//! Guarantees that every segment is checked before a byte moves, and that segments are carried out as if one after
+//! the other, in their order; an error names the first segment that is wrong. Nothing is allocated. Where the path
+//! is remote memory access each segment is a contiguous transfer; otherwise `by_list` packs them. Evenly spaced
+//! segments are better described as [`Strided`](super::Strided): nothing is looked for here.
+//!
+//! # Safety
+//! REGION-LIVE (see `contiguous`), for each segment. LOCAL-SEGMENTS: the local side of every segment is readable
+//! (put, accumulate) or ours to write (get) while the call runs; [`Segments`] are checked for it, or the caller
+//! vouches for it.
+#![allow(unsafe_code)]
+
+use bytemuck::Pod;
+
+use super::by_list;
+use crate::accumulate::kernels::{Accumulate, alpha_bytes};
+use crate::copy::Patch;
+use crate::error::{Error, Result};
+use crate::memory::GlobalPtr;
+use crate::transport::Transport;
+use crate::world::World;
+
+/// Segments of one length, between a buffer and the memory of one rank; all in elements.
+///
+/// ```
+/// use armci_core::{Segments, World};
+///
+/// let world = World::init()?;
+/// let region = world.allocate(8 * 100)?;
+/// world.put(&[0.0; 100], region.at(world.rank(), 0))?;
+/// world.barrier()?;
+/// let right = (world.rank() + 1) % world.size();
+/// // Numbers 0 and 1 of the buffer to place 40, numbers 2 and 3 to place 7.
+/// let places = [region.at(right, 40), region.at(right, 7)];
+/// let segments = Segments { count: 2, local: &[0, 2], remote: &places };
+/// world.put_vector(&[1.0, 2.0, 3.0, 4.0], &segments)?;
+/// world.accumulate_vector(10.0, &[1.0, 2.0, 3.0, 4.0], &segments)?;
+/// let mut back = [0.0; 4];
+/// // Other way round.
+/// world.get_vector(&mut back, &Segments { local: &[2, 0], ..segments })?;
+/// assert_eq!(back, [33.0, 44.0, 11.0, 22.0]);
+/// world.free(region)?;
+/// world.finalize()?;
+/// # Ok::<(), armci_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Segments<'a, T> {
+    /// How many elements each segment has.
+    pub count: usize,
+    /// Where each begins in the local buffer.
+    pub local: &'a [usize],
+    /// Where each begins there; all on one rank.
+    pub remote: &'a [GlobalPtr<T>],
+}
+
+/// One segment between memory that is no slice and that of a rank.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment<T> {
+    /// Where it begins here; put and accumulate only read there.
+    pub local: *mut T,
+    /// Where it begins there.
+    pub remote: GlobalPtr<T>,
+    /// How many elements it has.
+    pub count: usize,
+}
+
+impl<T: Pod> Segment<T> {
+    /// Its bytes; as many as fit a number if there are more, which no region has.
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.count.saturating_mul(size_of::<T>())
+    }
+
+    /// The same in bytes.
+    #[inline]
+    fn in_bytes(self) -> Segment<u8> {
+        Segment { local: self.local.cast(), remote: self.remote.cast(), count: self.bytes() }
+    }
+}
+
+impl<'a, T: Pod> Segments<'a, T> {
+    /// Refuses segments that leave a buffer of `len` elements.
+    fn fit(&self, len: usize) -> Result<()> {
+        let (here, there) = (self.local.len(), self.remote.len());
+        if here != there {
+            return Err(Error::Argument(format!("segments begin at {here} places here and at {there} there")));
+        }
+        let leaves = |at: &usize| at.checked_add(self.count).is_none_or(|end| end > len);
+        let Some(segment) = self.local.iter().position(leaves) else { return Ok(()) };
+        let (at, count) = (self.local[segment], self.count);
+        let reason = format!("{count} elements from {at} on leave the local buffer of {len}");
+        Err(Error::Segment { segment, error: Box::new(Error::Argument(reason)) })
+    }
+
+    /// The segments of the buffer at `base`, which they fit.
+    fn at(self, base: *mut T) -> impl Iterator<Item = Segment<T>> + Clone + use<'a, T> {
+        let both = self.local.iter().zip(self.remote);
+        both.map(move |(local, remote)| Segment {
+            local: base.wrapping_add(*local),
+            remote: *remote,
+            count: self.count,
+        })
+    }
+}
+
+impl World {
+    /// Copies segments of `source` to one rank (`ARMCI_PutV`); where targets overlap, the later segment's data stay.
+    /// Completion as [`World::put`].
+    ///
+    /// # Errors
+    /// [`Error::Segment`], which says what is wrong with which segment; [`Error::Argument`] if there are not as
+    /// many places here as there. Nothing was transferred then.
+    pub fn put_vector<T: Pod>(&self, source: &[T], segments: &Segments<'_, T>) -> Result<()> {
+        segments.fit(source.len())?;
+        // SAFETY: LOCAL-SEGMENTS was just checked; `source` is borrowed for the call, and only read.
+        unsafe { self.put_vector_from(segments.at(source.as_ptr().cast_mut())) }
+    }
+
+    /// Copies segments from one rank into `target` (`ARMCI_GetV`); complete on return.
+    ///
+    /// # Errors
+    /// As [`World::put_vector`].
+    pub fn get_vector<T: Pod>(&self, target: &mut [T], segments: &Segments<'_, T>) -> Result<()> {
+        segments.fit(target.len())?;
+        // SAFETY: LOCAL-SEGMENTS was just checked; `target` is ours alone for the call.
+        unsafe { self.get_vector_into(segments.at(target.as_mut_ptr())) }
+    }
+
+    /// Adds `alpha` times segments of `source` to those of one rank (`ARMCI_AccV`); as [`World::accumulate`] of each.
+    ///
+    /// # Errors
+    /// As [`World::put_vector`].
+    pub fn accumulate_vector<T: Accumulate>(&self, alpha: T, source: &[T], segments: &Segments<'_, T>) -> Result<()> {
+        segments.fit(source.len())?;
+        // SAFETY: LOCAL-SEGMENTS was just checked; `source` is borrowed for the call, and only read.
+        unsafe { self.accumulate_vector_from(alpha, segments.at(source.as_ptr().cast_mut())) }
+    }
+
+    /// [`World::put_vector`] of segments anywhere in this process, of any lengths.
+    ///
+    /// # Safety
+    /// LOCAL-SEGMENTS: each segment has `count` readable elements at `local`. `segments` and its clones yield the same.
+    ///
+    /// # Errors
+    /// As [`World::put_vector`].
+    pub unsafe fn put_vector_from<T: Pod>(&self, segments: impl Iterator<Item = Segment<T>> + Clone) -> Result<()> {
+        self.count().put(self.check_segments(segments.clone(), None)?);
+        let segments = segments.map(Segment::in_bytes);
+        if !self.direct(self.protocol().put, self.transport().capabilities().rma) {
+            // SAFETY: LOCAL-SEGMENTS.
+            unsafe { by_list::put(self, segments) };
+            return Ok(());
+        }
+        for Segment { local, remote, count } in segments {
+            let to = self.resolve(remote, count as u64)?;
+            self.origin().order(to.rank, remote.region);
+            // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
+            unsafe { self.transport().put(to, local, count) };
+        }
+        Ok(())
+    }
+
+    /// [`World::get_vector`] into segments anywhere in this process, of any lengths.
+    ///
+    /// # Safety
+    /// LOCAL-SEGMENTS: each segment has `count` elements at `local` that are writable, and nobody else's during the
+    /// call. `segments` and its clones yield the same.
+    ///
+    /// # Errors
+    /// As [`World::put_vector`].
+    pub unsafe fn get_vector_into<T: Pod>(&self, segments: impl Iterator<Item = Segment<T>> + Clone) -> Result<()> {
+        self.count().get(self.check_segments(segments.clone(), None)?);
+        let segments = segments.map(Segment::in_bytes);
+        if !self.direct(self.protocol().get, self.transport().capabilities().rma) {
+            // SAFETY: LOCAL-SEGMENTS.
+            return unsafe { by_list::get(self, segments) };
+        }
+        for Segment { local, remote, count } in segments {
+            let from = self.resolve(remote, count as u64)?;
+            self.origin().order(from.rank, remote.region);
+            // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
+            unsafe { self.transport().get(from, local, count) };
+        }
+        Ok(())
+    }
+
+    /// [`World::accumulate_vector`] of segments anywhere in this process, of any lengths.
+    ///
+    /// # Safety
+    /// As [`World::put_vector_from`]; and nobody writes the local elements during the call.
+    ///
+    /// # Errors
+    /// As [`World::put_vector`].
+    pub unsafe fn accumulate_vector_from<T: Accumulate>(
+        &self,
+        alpha: T,
+        segments: impl Iterator<Item = Segment<T>> + Clone,
+    ) -> Result<()> {
+        self.count().accumulate(self.check_segments(segments.clone(), Some(align_of::<T>()))?);
+        let segments = segments.map(Segment::in_bytes);
+        let alpha = alpha_bytes(alpha);
+        if !self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
+            // SAFETY: LOCAL-SEGMENTS.
+            unsafe { by_list::accumulate(self, segments, T::KIND, alpha) };
+            return Ok(());
+        }
+        for Segment { local, remote, count } in segments {
+            let to = self.resolve(remote, count as u64)?;
+            self.origin().order(to.rank, remote.region);
+            let whole = Patch::new(&[], &[], &[count]);
+            // SAFETY: REGION-LIVE, LOCAL-SEGMENTS; aligned whole elements, as was checked.
+            unsafe { self.transport().accumulate(to, local, &whole, T::KIND, &alpha) };
+        }
+        Ok(())
+    }
+
+    /// Checks the remote side of all segments: one rank, its regions, their bounds, and, for accumulates, the
+    /// alignment. Says how many bytes they have.
+    fn check_segments<T: Pod>(
+        &self,
+        segments: impl Iterator<Item = Segment<T>>,
+        align: Option<usize>,
+    ) -> Result<usize> {
+        self.check_open()?;
+        let (mut bytes, mut rank) = (0usize, None);
+        for (index, segment) in segments.enumerate() {
+            let (remote, len) = (segment.remote, segment.bytes());
+            let checked = match rank.replace(remote.rank) {
+                Some(first) if first != remote.rank => {
+                    let reason = format!("it lies on rank {}, those before it on rank {first}", remote.rank);
+                    Err(Error::Argument(reason))
+                }
+                _ => self.resolve(remote, len as u64).map(|_| ()),
+            };
+            let checked = checked.and_then(|()| match align {
+                Some(align) => self.aligned(remote, align, "an accumulate"),
+                None => Ok(()),
+            });
+            checked.map_err(|error| Error::Segment { segment: index, error: Box::new(error) })?;
+            bytes = bytes.saturating_add(len);
+        }
+        Ok(bytes)
+    }
+}
