@@ -3,7 +3,11 @@
  *
  *     cc program.c -larmci        and        armci-run -n 4 ./a.out
  *
- * This header declares what libarmci has; what is not here is not there.
+ * This header declares what libarmci has; what is not here is not there: no non-blocking calls, no mutexes, no groups,
+ * no send and receive, no ARMCI_Malloc_local, no PARMCI_ names.
+ *
+ * Names and signatures are ARMCI's. The values of constants and the layout of armci_giov_t are ARMCI-MPI's; those of
+ * other ARMCIs differ, so use the names, and compile against the header of the library that is linked.
  *
  * Places    Memory of other ranks is named by a rank and an address: an address that ARMCI_Malloc gave for that
  *           rank, or one inside the bytes that begin there. A local buffer may be any memory of the caller, also
@@ -46,7 +50,8 @@ int ARMCI_Finalize(void);
 void ARMCI_Cleanup(void);
 
 /* Writes `msg`, which may be NULL, and ends the job with this exit code, or with 1 if the code's low 8 bits are 0.
-   Any thread may call it, at any time. Does not return. */
+   What C streams have buffered is written first, unless that takes more than half a second (another thread may hold a
+   stream while it waits for input). Any thread may call it, at any time. Does not return. */
 void ARMCI_Error(const char *msg, int code);
 
 /* ---- Memory ----------------------------------------------------------------------------------------------- */
@@ -64,7 +69,7 @@ int ARMCI_Free(void *ptr);
 
 /* ---- Contiguous transfers --------------------------------------------------------------------------------- */
 
-/* What ARMCI_Acc, ARMCI_AccS and ARMCI_AccV add. */
+/* What ARMCI_Acc, ARMCI_AccS and ARMCI_AccV add. The values are ARMCI-MPI's. */
 enum ARMCI_Acc_e {
     ARMCI_ACC_INT = 0, /* int */
     ARMCI_ACC_LNG = 1, /* long */
@@ -102,7 +107,10 @@ int ARMCI_AccS(int datatype, void *scale,
 
 /* ---- Transfers of many segments --------------------------------------------------------------------------- */
 
-/* ptr_array_len segments of `bytes` bytes each; segment i goes from src_ptr_array[i] to dst_ptr_array[i]. */
+/* ptr_array_len segments of `bytes` bytes each; segment i goes from src_ptr_array[i] to dst_ptr_array[i].
+   WARNING: the order of the fields is ARMCI-MPI's. Another ARMCI (that of Global Arrays) has ptr_array_len before
+   bytes. Both are ints, so { src, dst, 8, 4 } compiles with either and means something else; initialise by name:
+   { .src_ptr_array = src, .dst_ptr_array = dst, .bytes = 8, .ptr_array_len = 4 }. */
 typedef struct {
     void **src_ptr_array;
     void **dst_ptr_array;
@@ -132,6 +140,7 @@ double ARMCI_GetValueDouble(void *src, int proc);
 
 /* ---- Read-modify-write ------------------------------------------------------------------------------------ */
 
+/* What ARMCI_Rmw does. The values are ARMCI-MPI's. */
 enum ARMCI_Rmw_e {
     ARMCI_FETCH_AND_ADD = 0,      /* adds `value` to an int */
     ARMCI_FETCH_AND_ADD_LONG = 1, /* adds `value` to a long */
@@ -155,6 +164,9 @@ void ARMCI_AllFence(void);
 void ARMCI_Barrier(void);
 
 /* ---- Messages --------------------------------------------------------------------------------------------- */
+
+/* A buffer of these functions must be the caller's alone while the call runs: no other thread touches it, and if it
+   lies in memory that ARMCI_Malloc gave, no rank transfers to or from it. */
 
 /* The calling rank, of 0 to armci_msg_nproc() - 1. */
 int armci_msg_me(void);

@@ -2,7 +2,8 @@
 //!
 //! `c_functions!` defines the exported functions and, from the same lines, a table of their C types;
 //! `c_constants!` likewise. A test prints these tables as C, and compiles that against our `armci.h` and, where it
-//! is installed, against that of ARMCI-MPI: neither can drift away from the other unnoticed.
+//! is installed, against that of ARMCI-MPI, whose constants and layouts these are: neither can drift away from the
+//! other unnoticed.
 //!
 //! # Safety
 //! EXPORT: an exported name is one of ARMCI's, which no program that links an ARMCI defines by itself; the table would

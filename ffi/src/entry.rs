@@ -5,13 +5,17 @@
 //! a bug of ours that may have left things half done: it ends the job, too.
 //!
 //! # Safety
-//! `fflush` and `_exit` are called as the C standard and POSIX have them.
+//! `fflush` and `_exit` are called as the C standard and POSIX have them, and `stdout` is declared as `<stdio.h>` has
+//! it.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use armci_core::Result;
 
@@ -19,6 +23,14 @@ use crate::member;
 
 /// What a code says of a call that failed.
 const FAILED: c_int = 1;
+/// The longest that ending a rank waits for what C has buffered. Writing it takes microseconds; the rest is for a
+/// machine with many more ranks than cores.
+const FLUSH: Duration = Duration::from_millis(500);
+
+unsafe extern "C" {
+    /// C's standard output.
+    static stdout: *mut libc::FILE;
+}
 
 /// Runs the body of a function that returns 0, or something else if it failed.
 #[inline]
@@ -68,10 +80,31 @@ pub(crate) fn say(name: &str, what: &dyn Display) {
 pub(crate) fn end(code: c_int) -> ! {
     // An exit code has 8 bits.
     let code = if code & 0xff == 0 { FAILED } else { code };
-    // SAFETY: both may be called at any time. No handlers of `atexit` run: they may wait for ranks that never come.
-    unsafe {
-        libc::fflush(std::ptr::null_mut());
-        libc::_exit(code)
+    flush();
+    // SAFETY: may be called at any time. No handlers of `atexit` run: they may wait for ranks that never come.
+    unsafe { libc::_exit(code) }
+}
+
+/// Writes what C has buffered, as far as that is possible within [`FLUSH`].
+///
+/// `fflush` waits for a stream's lock, which another thread holds as long as it waits for input, and for a reader of
+/// a full pipe; so a thread of its own calls it, and is left behind if it does not come back.
+fn flush() {
+    let (done, wait) = mpsc::channel();
+    let flusher = move || {
+        // SAFETY: any thread may flush at any time; `stdout` is an open stream, or one that the program closed, whose
+        // later use were the program's own error; NULL stands for all streams. Standard output comes first: the
+        // others may never be reached.
+        unsafe {
+            libc::fflush(stdout);
+            libc::fflush(std::ptr::null_mut());
+        }
+        // Nobody may be waiting any more.
+        let _ = done.send(());
+    };
+    // Without another thread nothing can be flushed within a time.
+    if thread::Builder::new().spawn(flusher).is_ok() {
+        let _ = wait.recv_timeout(FLUSH);
     }
 }
 

@@ -1,8 +1,9 @@
 //! ARMCI's C interface.
 //!
 //! A C program includes `armci.h`, links `-larmci`, and is started with `armci-run -n 4 ./program` (or alone, as a
-//! job of one). The names, signatures and constants are ARMCI's; the semantics of each function stand in
-//! `ffi/include/armci.h`, which declares exactly what this library has.
+//! job of one). Names and signatures are ARMCI's; the values of constants and the layout of `armci_giov_t`, in which
+//! ARMCIs differ, are ARMCI-MPI's. The semantics of each function stand in `ffi/include/armci.h`, which declares
+//! exactly what this library has.
 //!
 //! ```text
 //!   C program         ARMCI_Put(src, dst, bytes, proc)
@@ -38,6 +39,14 @@
 //! the numbers, something else; then nothing was transferred (the vector functions excepted, whose line says at
 //! which segment they stopped). A function that has no way to say so ends the job instead, as `ARMCI_Error` does.
 //! `ARMCI_Malloc` and `ARMCI_Free` fail on all ranks alike.
+//!
+//! # What is not there yet
+//! - non-blocking calls: `ARMCI_NbPut` and its kin, `ARMCI_Wait`, `ARMCI_Test`, handles
+//! - mutexes: `ARMCI_Create_mutexes`, `ARMCI_Lock`, `ARMCI_Unlock`
+//! - groups: `ARMCI_Group_create` and its kin, `ARMCI_Malloc_group`, collectives of groups
+//! - send and receive: `armci_msg_snd`, `armci_msg_rcv`
+//! - `ARMCI_Malloc_local`, `ARMCI_Free_local`: any memory will do as a local buffer, so `malloc` does
+//! - the names for profilers, `PARMCI_Put` and so on
 //!
 //! # Threads
 //! A rank communicates from the thread that called `ARMCI_Init`; calls from others are errors.

@@ -1,7 +1,8 @@
 //! The message layer: who is there, and collectives.
 //!
 //! # Safety
-//! C-BUFFER: the elements that buffer and length name are the caller's alone during the call. C-STRING: an
+//! C-BUFFER: the elements that buffer and length name are the caller's alone during the call, as `armci.h` demands: no
+//! rank transfers to or from them, either, so they are a slice here. C-STRING: an
 //! operation's name ends with a zero byte.
 #![allow(unsafe_code)]
 

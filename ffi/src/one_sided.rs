@@ -1,4 +1,4 @@
-//! Contiguous transfers.
+//! Contiguous transfers. The constants have ARMCI-MPI's values.
 //!
 //! # Safety
 //! C-BUFFER, as in `transfer`.

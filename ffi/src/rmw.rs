@@ -1,4 +1,4 @@
-//! Read-modify-write.
+//! Read-modify-write. The constants have ARMCI-MPI's values.
 //!
 //! # Safety
 //! C-WORD: an `int` or a `long`, as the operation says, may be read and written at `ploc`.

@@ -131,6 +131,8 @@ fn giving_up_ends_the_job_with_the_code() {
         ("error", 0, 1, "ARMCI_Error: I give up (code 0)"),
         ("error", 256, 1, "ARMCI_Error: I give up (code 256)"),
         ("silent", 5, 5, "ARMCI_Error:  (code 5)"),
+        ("stdin", 7, 7, "ARMCI_Error: somebody reads (code 7)"),
+        ("stream", 8, 8, "ARMCI_Error: somebody reads (code 8)"),
         ("abort", 6, 6, "armci_msg_abort: code 6"),
         ("fence", 99, 1, "ARMCI_Fence: rank 99 does not exist"),
         ("fence", -1, 1, "ARMCI_Fence: rank -1 does not exist"),
