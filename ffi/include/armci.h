@@ -118,8 +118,7 @@ typedef struct {
     int ptr_array_len;
 } armci_giov_t;
 
-/* The segments of iov_len descriptors, in order. One that is wrong ends the call; those before it were
-   transferred. */
+/* The segments of iov_len descriptors, in order; all are checked before any is transferred. */
 int ARMCI_PutV(armci_giov_t *iov, int iov_len, int proc);
 int ARMCI_GetV(armci_giov_t *iov, int iov_len, int proc);
 int ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int iov_len, int proc);

@@ -36,8 +36,7 @@
 //!
 //! # Errors
 //! A function that returns a code returns 0, or after one line on standard error, with the rank, the function and
-//! the numbers, something else; then nothing was transferred (the vector functions excepted, whose line says at
-//! which segment they stopped). A function that has no way to say so ends the job instead, as `ARMCI_Error` does.
+//! the numbers, something else; then nothing was transferred. A function that has no way to say so ends the job instead, as `ARMCI_Error` does.
 //! `ARMCI_Malloc` and `ARMCI_Free` fail on all ranks alike.
 //!
 //! # What is not there yet

@@ -1,6 +1,6 @@
 //! What all transfers share: one shape, three directions.
 //!
-//! A contiguous transfer is a shape without levels, a vector one many of these. All lengths are bytes, as in C; for
+//! A contiguous transfer is a shape without levels, and goes by the direct calls. All lengths are bytes, as in C; for
 //! accumulates they are brought to elements here.
 //!
 //! # Safety
@@ -10,7 +10,7 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
-use armci_core::{Accumulate, Error, GlobalPtr, Result, Strided, World};
+use armci_core::{Accumulate, Error, GlobalPtr, Result, Segment, Strided, World};
 use num_complex::{Complex32, Complex64};
 
 use crate::arguments::{count, place, present, rank};
@@ -137,6 +137,8 @@ fn begin(
 pub(crate) unsafe fn put(world: &World, from: *mut c_void, to: *mut c_void, shape: &Shape, proc: c_int) -> Result<()> {
     match begin(world, from, to, shape, proc)? {
         // SAFETY: C-BUFFER.
+        Some(place) if shape.levels == 0 => unsafe { world.put_from(from.cast(), shape.counts[0], place) },
+        // SAFETY: C-BUFFER.
         Some(place) => unsafe { world.put_strided_from(from.cast(), place, &shape.as_strided()) },
         None => Ok(()),
     }
@@ -150,6 +152,8 @@ pub(crate) unsafe fn put(world: &World, from: *mut c_void, to: *mut c_void, shap
 pub(crate) unsafe fn get(world: &World, from: *mut c_void, to: *mut c_void, shape: &Shape, proc: c_int) -> Result<()> {
     match begin(world, to, from, shape, proc)? {
         // SAFETY: C-BUFFER.
+        Some(place) if shape.levels == 0 => unsafe { world.get_into(place, to.cast(), shape.counts[0]) },
+        // SAFETY: C-BUFFER.
         Some(place) => unsafe { world.get_strided_into(place, to.cast(), &shape.as_strided()) },
         None => Ok(()),
     }
@@ -160,6 +164,23 @@ pub(crate) unsafe fn get(world: &World, from: *mut c_void, to: *mut c_void, shap
 pub(crate) struct Scale {
     pub(crate) datatype: c_int,
     pub(crate) at: *mut c_void,
+}
+
+/// A generic function, for the element type of an accumulate, whose scale must be there.
+macro_rules! for_type {
+    ($scale:expr, $function:ident) => {{
+        let function = match $scale.datatype {
+            ARMCI_ACC_INT => $function::<c_int>,
+            ARMCI_ACC_LNG => $function::<c_long>,
+            ARMCI_ACC_FLT => $function::<f32>,
+            ARMCI_ACC_DBL => $function::<f64>,
+            ARMCI_ACC_CPL => $function::<Complex32>,
+            ARMCI_ACC_DCP => $function::<Complex64>,
+            other => return Err(Error::Argument(format!("{other} is no datatype of an accumulate"))),
+        };
+        present($scale.at, "the scale")?;
+        function
+    }};
 }
 
 /// Added there, scaled.
@@ -175,16 +196,7 @@ pub(crate) unsafe fn accumulate(
     shape: &Shape,
     proc: c_int,
 ) -> Result<()> {
-    let accumulate = match scale.datatype {
-        ARMCI_ACC_INT => accumulate_as::<c_int>,
-        ARMCI_ACC_LNG => accumulate_as::<c_long>,
-        ARMCI_ACC_FLT => accumulate_as::<f32>,
-        ARMCI_ACC_DBL => accumulate_as::<f64>,
-        ARMCI_ACC_CPL => accumulate_as::<Complex32>,
-        ARMCI_ACC_DCP => accumulate_as::<Complex64>,
-        other => return Err(Error::Argument(format!("{other} is no datatype of an accumulate"))),
-    };
-    present(scale.at, "the scale")?;
+    let accumulate = for_type!(scale, accumulate_as);
     match begin(world, from, to, shape, proc)? {
         // SAFETY: passed on.
         Some(place) => unsafe { accumulate(world, scale.at, from.cast(), place, shape) },
@@ -204,8 +216,10 @@ unsafe fn accumulate_as<T: Accumulate>(
     let (size, align, row) = (size_of::<T>(), align_of::<T>(), shape.counts[0]);
     // SAFETY: readable by contract, at any alignment.
     let alpha = unsafe { scale.cast::<T>().read_unaligned() };
-    if !row.is_multiple_of(size) {
-        return Err(Error::Shape(format!("{row} contiguous bytes are no whole number of {size}-byte elements")));
+    whole_elements::<T>(row)?;
+    if shape.levels == 0 {
+        // SAFETY: C-BUFFER.
+        return unsafe { world.accumulate_from(alpha, from.cast(), row / size, to.cast::<T>()) };
     }
     if shape.strides_divide_by(size) {
         // SAFETY: C-BUFFER.
@@ -227,6 +241,46 @@ unsafe fn accumulate_as<T: Accumulate>(
         };
     }
     Ok(())
+}
+
+/// Refuses a contiguous piece that ends inside an element.
+fn whole_elements<T>(bytes: usize) -> Result<()> {
+    let size = size_of::<T>();
+    if bytes.is_multiple_of(size) {
+        return Ok(());
+    }
+    Err(Error::Shape(format!("{bytes} contiguous bytes are no whole number of {size}-byte elements")))
+}
+
+/// Segments added there, scaled.
+///
+/// # Safety
+/// C-BUFFER for each segment; one element is readable at `scale.at`.
+pub(crate) unsafe fn accumulate_vector(world: &World, scale: Scale, segments: &[Segment<u8>]) -> Result<()> {
+    let accumulate = for_type!(scale, accumulate_vector_as);
+    // SAFETY: passed on.
+    unsafe { accumulate(world, scale.at, segments) }
+}
+
+/// # Safety
+/// C-BUFFER for each segment; a `T` is readable at `scale`.
+unsafe fn accumulate_vector_as<T: Accumulate>(
+    world: &World,
+    scale: *mut c_void,
+    segments: &[Segment<u8>],
+) -> Result<()> {
+    // SAFETY: readable by contract, at any alignment.
+    let alpha = unsafe { scale.cast::<T>().read_unaligned() };
+    for (segment, Segment { count, .. }) in segments.iter().enumerate() {
+        whole_elements::<T>(*count).map_err(|error| Error::Segment { segment, error: Box::new(error) })?;
+    }
+    let in_elements = |Segment { local, remote, count }: &Segment<u8>| Segment {
+        local: local.cast::<T>(),
+        remote: remote.cast::<T>(),
+        count: count / size_of::<T>(),
+    };
+    // SAFETY: C-BUFFER.
+    unsafe { world.accumulate_vector_from(alpha, segments.iter().map(in_elements)) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Transfers of many segments.
 //!
-//! Segments go one after the other. The first that is wrong stops the call; the line it writes names it, and those
-//! before it have been transferred.
+//! All segments are checked before any is transferred; the line that a failed call writes names the first that is
+//! wrong. They then go one after the other.
 //!
 //! # Safety
 //! C-ARRAY: `iov_len` descriptors, each with `ptr_array_len` addresses on either side. C-BUFFER for each segment.
@@ -10,12 +10,12 @@
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
-use armci_core::{Error, Result};
+use armci_core::{Error, Result, Segment, World};
 
 use crate::abi::{Layout, c_functions};
 use crate::arguments::{count, present, rank};
 use crate::member::world;
-use crate::transfer::{Scale, Shape, accumulate, get, put};
+use crate::transfer::{Scale, accumulate_vector};
 
 /// Segments of one length.
 #[repr(C)]
@@ -46,57 +46,102 @@ c_functions! {
     /// Copies segments to `proc`.
     code fn ARMCI_PutV(iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int = || {
         let world = world()?;
-        rank(world, proc)?;
-        // SAFETY: C-ARRAY, C-BUFFER.
-        unsafe { for_each_segment(iov, iov_len, |src, dst, shape| put(world, src, dst, shape, proc)) }
+        // SAFETY: C-ARRAY.
+        let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Outward)? };
+        // SAFETY: C-BUFFER.
+        vector.named(unsafe { world.put_vector_from(vector.segments.iter().copied()) })
     };
 
     /// Copies segments from `proc`.
     code fn ARMCI_GetV(iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int = || {
         let world = world()?;
-        rank(world, proc)?;
-        // SAFETY: C-ARRAY, C-BUFFER.
-        unsafe { for_each_segment(iov, iov_len, |src, dst, shape| get(world, src, dst, shape, proc)) }
+        // SAFETY: C-ARRAY.
+        let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Inward)? };
+        // SAFETY: C-BUFFER.
+        vector.named(unsafe { world.get_vector_into(vector.segments.iter().copied()) })
     };
 
     /// Adds `*scale` times the elements of segments to those on `proc`.
     code fn ARMCI_AccV(datatype: c_int, scale: *mut c_void, iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int = || {
         let world = world()?;
-        rank(world, proc)?;
-        let scale = Scale { datatype, at: scale };
-        // SAFETY: C-ARRAY, C-BUFFER.
-        unsafe { for_each_segment(iov, iov_len, |src, dst, shape| accumulate(world, scale, src, dst, shape, proc)) }
+        // SAFETY: C-ARRAY.
+        let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Outward)? };
+        // SAFETY: C-BUFFER.
+        vector.named(unsafe { accumulate_vector(world, Scale { datatype, at: scale }, &vector.segments) })
     };
 }
 
-/// Calls `transfer(src, dst, shape)` for every segment, up to the first that fails.
-///
-/// # Safety
-/// C-ARRAY.
-unsafe fn for_each_segment(
-    iov: *const armci_giov_t,
-    iov_len: c_int,
-    transfer: impl Fn(*mut c_void, *mut c_void, &Shape) -> Result<()>,
-) -> Result<()> {
-    let descriptors = count(iov_len, "the number of descriptors")?;
-    if descriptors > 0 {
-        present(iov, "the array of descriptors")?;
-    }
-    for index in 0..descriptors {
-        // SAFETY: C-ARRAY.
-        let vector = unsafe { iov.add(index).read() };
-        let segments = count(vector.ptr_array_len, "the number of segments")?;
-        if segments > 0 {
-            present(vector.src_ptr_array, "the array of sources")?;
-            present(vector.dst_ptr_array, "the array of destinations")?;
+/// Whether the destinations are there or here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Outward,
+    Inward,
+}
+
+/// The segments of all descriptors.
+struct Vector {
+    segments: Vec<Segment<u8>>,
+    /// Where those of each descriptor begin.
+    starts: Vec<usize>,
+}
+
+impl Vector {
+    /// Reads C's description and finds the places. Segments of no bytes are dropped unseen.
+    ///
+    /// # Safety
+    /// C-ARRAY.
+    unsafe fn read(
+        world: &World,
+        iov: *const armci_giov_t,
+        iov_len: c_int,
+        proc: c_int,
+        direction: Direction,
+    ) -> Result<Self> {
+        let rank = rank(world, proc)?;
+        let descriptors = count(iov_len, "the number of descriptors")?;
+        if descriptors > 0 {
+            present(iov, "the array of descriptors")?;
         }
-        let shape = Shape::row(vector.bytes)?;
-        for segment in 0..segments {
+        let mut all = Vector { segments: Vec::new(), starts: Vec::with_capacity(descriptors) };
+        for index in 0..descriptors {
             // SAFETY: C-ARRAY.
-            let (src, dst) = unsafe { (*vector.src_ptr_array.add(segment), *vector.dst_ptr_array.add(segment)) };
-            transfer(src, dst, &shape)
-                .map_err(|error| Error::Argument(format!("descriptor {index}, segment {segment}: {error}")))?;
+            let vector = unsafe { iov.add(index).read() };
+            let number = count(vector.ptr_array_len, "the number of segments")?;
+            if number > 0 {
+                present(vector.src_ptr_array, "the array of sources")?;
+                present(vector.dst_ptr_array, "the array of destinations")?;
+            }
+            let bytes = count(vector.bytes, "the length")?;
+            all.starts.push(all.segments.len());
+            if bytes == 0 {
+                continue;
+            }
+            all.segments.reserve(number);
+            for segment in 0..number {
+                // SAFETY: C-ARRAY.
+                let (src, dst) = unsafe { (*vector.src_ptr_array.add(segment), *vector.dst_ptr_array.add(segment)) };
+                let (local, remote) = if direction == Direction::Outward { (src, dst) } else { (dst, src) };
+                let place = present(local, "the local address").and_then(|()| world.locate(rank, remote.cast()));
+                let remote = place.map_err(|error| at(index, segment, &error))?;
+                all.segments.push(Segment { local: local.cast(), remote, count: bytes });
+            }
         }
+        Ok(all)
     }
-    Ok(())
+
+    /// Names a segment that was refused as C numbers it.
+    fn named(&self, result: Result<()>) -> Result<()> {
+        result.map_err(|error| match error {
+            Error::Segment { segment, error } => {
+                let descriptor = self.starts.partition_point(|start| *start <= segment).saturating_sub(1);
+                at(descriptor, segment - self.starts[descriptor], &error)
+            }
+            other => other,
+        })
+    }
+}
+
+/// What is wrong with a segment.
+fn at(descriptor: usize, segment: usize, error: &Error) -> Error {
+    Error::Argument(format!("descriptor {descriptor}, segment {segment}: {error}"))
 }

@@ -64,13 +64,18 @@ static void shapes(void) {
 }
 
 static void vectors_and_words(void) {
-    double x = 0; /* what is there */
+    double x = 1, scale = 1;
     void *from[] = {&x, &x}, *to[] = {base[right], (char *)base[right] + 60}, *bad[] = {(char *)base[right] + 60};
     armci_giov_t late = {from, to, 8, 2}, wrong = {from, bad, 8, 1}, minus = {from, to, 8, -1}, none = {NULL, to, 8, 1};
     int held;
     long long_held;
     REFUSED(ARMCI_PutV(&late, 1, right));
     REFUSED(ARMCI_PutV(&wrong, 1, right));
+    armci_giov_t second[] = {{from, to, 8, 1}, {from, to, 0, 2}, late}, odd[] = {{from, to, 8, 1}, {from, to, 4, 1}};
+    REFUSED(ARMCI_PutV(second, 3, right)); /* none of it */
+    REFUSED(ARMCI_AccV(ARMCI_ACC_DBL, &scale, second, 3, right));
+    REFUSED(ARMCI_AccV(ARMCI_ACC_DBL, &scale, odd, 2, right));
+    REFUSED(ARMCI_AccV(6, &scale, second, 1, right));
     REFUSED(ARMCI_GetV(&minus, 1, 0));
     REFUSED(ARMCI_PutV(&none, 1, right));
     REFUSED(ARMCI_PutV(NULL, 1, right));
