@@ -22,6 +22,9 @@ pub enum Error {
         /// What its ranks said.
         stderr: String,
     },
+    /// The run was asked to end.
+    #[error("ended by signal {0}")]
+    Interrupted(i32),
     /// There is no such job.
     #[error("there is no job '{0}': there are direct, messages, crowd and sweep")]
     Configuration(String),

@@ -17,6 +17,7 @@ mod contiguous;
 mod counter;
 mod error;
 mod figure;
+mod interrupt;
 mod jobs;
 mod json;
 mod limits;
@@ -30,10 +31,13 @@ mod table;
 mod timing;
 mod wake;
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use error::{Error, Result};
 use jobs::Configuration;
@@ -50,8 +54,8 @@ struct Arguments {
     /// One short round: to see that everything works.
     #[arg(long, global = true)]
     quick: bool,
-    /// Only this job of ours (direct, messages or crowd): to look into something.
-    #[arg(long, value_name = "JOB")]
+    /// Only this job of ours: to look into something. Not for the sweep, which has one.
+    #[arg(long, value_name = "JOB", value_parser = PossibleValuesParser::new(jobs::JOBS.iter().map(|job| job.name)))]
     only: Option<String>,
     /// Leave the peer out.
     #[arg(long, global = true)]
@@ -59,8 +63,9 @@ struct Arguments {
     /// Write all figures to this file.
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Exit with 1 if a default path is slower than the peer, or a limit is exceeded.
-    #[arg(long)]
+    /// Exit with 1 if a default path is slower than the peer, or a limit is exceeded; with 3 if the peer or a figure
+    /// is missing, so that something could not be checked. Needs the whole table.
+    #[arg(long, conflicts_with_all = ["only", "no_peer"])]
     check: bool,
 }
 
@@ -80,8 +85,13 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("armci-bench: {error}");
-            ExitCode::from(2)
+            // Unlike `eprintln!`, no panic where nobody reads it.
+            let _ = writeln!(io::stderr(), "armci-bench: {error}");
+            match error {
+                // As a shell reports it.
+                Error::Interrupted(signal) => ExitCode::from(128 + signal as u8),
+                _ => ExitCode::from(2),
+            }
         }
     }
 }
@@ -91,19 +101,51 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let with_peer = !arguments.no_peer;
     let (mut plan, render): (Plan, fn(&Report) -> String) = match &arguments.command {
         Some(Action::Rank { name }) => return be_a_rank(name, effort),
+        Some(Action::Sweep) if arguments.check || arguments.only.is_some() => {
+            let why = "--check and --only are for the table, not for the sweep";
+            Arguments::command().error(ErrorKind::ArgumentConflict, why).exit()
+        }
         Some(Action::Sweep) => (sweep::plan(with_peer), sweep::render),
         None => (Plan::table(with_peer), table::render),
     };
     if let Some(only) = &arguments.only {
         plan.jobs = vec![find(only)?];
     }
+    interrupt::listen();
     let report = Report::take(&plan, effort, arguments.quick)?;
-    print!("{}", render(&report));
+    // The file first: it shall be there even if nobody reads the table to its end.
     if let Some(path) = &arguments.json {
         json::write(&report, path)?;
     }
-    let bad = |row| matches!(table::verdict(row, &report), Verdict::SlowerThanPeer | Verdict::AboveLimit);
-    Ok(ExitCode::from(u8::from(arguments.check && rows::ROWS.iter().any(bad))))
+    let (code, remark) = if arguments.check { check(&report) } else { (0, String::new()) };
+    let text = render(&report) + &remark;
+    let source = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    source.map_err(|source| Error::System { call: "write to standard output", source })?;
+    Ok(ExitCode::from(code))
+}
+
+/// The exit code of `--check`, and what to say about it: 1, something is worse than it may be; 3, something could not
+/// be checked; 0, all is well.
+fn check(report: &Report) -> (u8, String) {
+    let with = |wanted: &[Verdict]| -> Vec<&str> {
+        let judged = rows::ROWS.iter().filter(|row| row.is_judged());
+        judged.filter(|row| wanted.contains(&table::verdict(row, report))).map(|row| row.name).collect()
+    };
+    let (bad, open) = (with(&[Verdict::SlowerThanPeer, Verdict::AboveLimit]), with(&[Verdict::Open]));
+    let mut remark = String::new();
+    for (what, names) in [("FAILED", &bad), ("NOT CHECKED, a figure is missing", &open)] {
+        if !names.is_empty() {
+            remark += &format!("check: {what}: {}\n", names.join(", "));
+        }
+    }
+    let code = if !bad.is_empty() {
+        1
+    } else if !open.is_empty() {
+        3
+    } else {
+        0
+    };
+    (code, remark)
 }
 
 fn find(name: &str) -> Result<&'static Configuration> {
@@ -113,4 +155,38 @@ fn find(name: &str) -> Result<&'static Configuration> {
 fn be_a_rank(name: &str, effort: Effort) -> Result<ExitCode> {
     find(name)?.be_a_rank(effort)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Figure;
+
+    #[test]
+    fn a_check_does_not_pass_without_its_peer() {
+        let mut report = Report::default();
+        for row in &rows::ROWS {
+            report.ours.add(row.name, Some(Figure::single(100.0)));
+        }
+        let (code, remark) = check(&report);
+        assert_eq!(code, 3);
+        assert!(
+            remark.contains("NOT CHECKED") && remark.contains("put_8") && !remark.contains("add_served"),
+            "{remark}"
+        );
+        for row in &rows::ROWS {
+            report.peer.add(row.name, Some(Figure::single(100.0)));
+        }
+        assert_eq!(check(&report), (0, String::new()));
+        report.ours.add("put_8", Some(Figure::single(200.0)));
+        assert_eq!(check(&report), (1, "check: FAILED: put_8\n".into()));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+        let refused = |line: &str| Arguments::try_parse_from(line.split(' ')).is_err();
+        assert!(refused("armci-bench --check --no-peer") && refused("armci-bench --check --only direct"));
+        assert!(refused("armci-bench --only sweep") && !refused("armci-bench --only crowd"));
+    }
 }

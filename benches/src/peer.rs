@@ -1,17 +1,21 @@
 //! The other side: ARMCI-MPI on Open MPI, from the distribution's packages, running `peers/armci_mpi.c`.
 //!
 //! A peer may be missing, may not compile, may hang or crash: each becomes a reason in its column, never an error
-//! of the run.
+//! of the run. However the run ends, `mpirun` is asked to end, and it ends its ranks; the files go with it unless the
+//! run is killed outright.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
 
 use crate::figure::Figures;
+use crate::interrupt;
 use crate::timing::Effort;
 
 /// The longest a peer may take for one program.
@@ -43,15 +47,8 @@ pub const SWEEP: Program = Program { argument: "sweep", ranks: 2, bound: true };
 /// A compiled peer; its directory goes with it.
 #[derive(Debug)]
 pub struct Peer {
-    directory: PathBuf,
+    directory: TempDir,
     mpirun: &'static str,
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // What cannot be removed lies in the system's directory for such things.
-        let _ = fs::remove_dir_all(&self.directory);
-    }
 }
 
 impl Peer {
@@ -64,16 +61,14 @@ impl Peer {
         let (Some(mpicc), Some(mpirun)) = (find(["mpicc.openmpi", "mpicc"]), find(["mpirun.openmpi", "mpirun"])) else {
             return Err(format!("Open MPI is not installed: {HOW_TO_INSTALL}"));
         };
-        let directory = std::env::temp_dir().join(format!("armci-bench-{}", std::process::id()));
-        let system = |source: std::io::Error| format!("cannot write {}: {source}", directory.display());
-        fs::create_dir_all(&directory).map_err(system)?;
-        let peer = Peer { directory: directory.clone(), mpirun };
-        fs::write(directory.join("armci_mpi.c"), SOURCE).map_err(system)?;
+        let directory = fresh_directory().map_err(|error| format!("cannot make a directory: {error}"))?;
+        let source = directory.path().join("armci_mpi.c");
+        fs::write(&source, SOURCE).map_err(|error| format!("cannot write {}: {error}", source.display()))?;
         let mut compiler = Command::new(mpicc);
-        compiler.args(["-O3", "armci_mpi.c", "-o", "armci_mpi", "-larmci-openmpi"]).current_dir(&directory);
-        let compiled = run(&mut compiler, &directory, LIMIT)?;
+        compiler.args(["-O3", "armci_mpi.c", "-o", "armci_mpi", "-larmci-openmpi"]).current_dir(directory.path());
+        let compiled = run(&mut compiler, directory.path(), LIMIT)?;
         if compiled.status.is_some_and(|status| status.success()) {
-            return Ok(peer);
+            return Ok(Peer { directory, mpirun });
         }
         let missing = ["armci.h", "-larmci"].iter().any(|what| compiled.stderr.contains(what));
         Err(if missing {
@@ -93,12 +88,12 @@ impl Peer {
         if rustix::process::geteuid().is_root() {
             command.arg("--allow-run-as-root");
         }
-        command.args(["-n", &program.ranks.to_string()]).arg(self.directory.join("armci_mpi")).args([
+        command.args(["-n", &program.ranks.to_string()]).arg(self.directory.path().join("armci_mpi")).args([
             program.argument,
             &effort.samples.to_string(),
             &effort.window.as_millis().to_string(),
         ]);
-        let ran = run(&mut command, &self.directory, LIMIT)?;
+        let ran = run(&mut command, self.directory.path(), LIMIT)?;
         let what = format!("ARMCI-MPI's '{}' with {} ranks", program.argument, program.ranks);
         match ran.status {
             None => Err(format!("{what} did not end within {} s", LIMIT.as_secs())),
@@ -106,6 +101,11 @@ impl Peer {
             Some(_) => Figures::parse(&ran.stdout).map_err(|error| error.to_string()),
         }
     }
+}
+
+/// A directory of a new, random name, which nobody else may enter; it goes when it is dropped.
+fn fresh_directory() -> std::io::Result<TempDir> {
+    tempfile::Builder::new().prefix("armci-bench-").permissions(fs::Permissions::from_mode(0o700)).tempdir()
 }
 
 /// Whether this compiler or launcher is there, and Open MPI's.
@@ -128,36 +128,38 @@ struct Ran {
     stderr: String,
 }
 
-/// Runs a command in a process group of its own, for at most `limit`; its output goes through files, so that nobody
+/// Runs a command in a process group of its own, for at most `limit` and until the run is asked to end; its output goes through files, so that nobody
 /// who outlives it can hold us up.
 fn run(command: &mut Command, directory: &Path, limit: Duration) -> Result<Ran, String> {
     let (out, err) = (directory.join("stdout"), directory.join("stderr"));
     let create = |path: &Path| File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()));
     command.stdin(Stdio::null()).stdout(create(&out)?).stderr(create(&err)?).process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
-    let mut status = wait(&mut child, limit);
+    let mut child = interrupt::tie(command)
+        .spawn()
+        .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+    let status = wait(&mut child, limit, || interrupt::check().is_ok());
     if status.is_none() {
         for signal in [Signal::TERM, Signal::KILL] {
             if let Some(group) = Pid::from_raw(child.id() as i32) {
                 let _ = kill_process_group(group, signal);
             }
-            if wait(&mut child, GRACE).is_some() {
+            if wait(&mut child, GRACE, || true).is_some() {
                 break;
             }
         }
-        status = None;
     }
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     Ok(Ran { status, stdout: read(&out), stderr: read(&err) })
 }
 
-/// Waits for a child, for at most `limit`; looks every few milliseconds, which disturbs no measurement.
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+/// Waits for a child, for at most `limit` and while `go_on` says so; looks every few milliseconds, which disturbs no
+/// measurement.
+fn wait(child: &mut Child, limit: Duration, go_on: impl Fn() -> bool) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < limit => std::thread::sleep(Duration::from_millis(10)),
+            Ok(None) if start.elapsed() < limit && go_on() => std::thread::sleep(Duration::from_millis(10)),
             _ => return None,
         }
     }
@@ -176,13 +178,12 @@ mod tests {
 
     #[test]
     fn a_command_that_hangs_is_ended() {
-        let directory = std::env::temp_dir().join(format!("armci-bench-test-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
+        let directory = fresh_directory().unwrap();
+        assert_eq!(fs::metadata(directory.path()).unwrap().permissions().mode() & 0o777, 0o700);
         let start = Instant::now();
-        let ran = run(Command::new("sleep").arg("60"), &directory, Duration::from_millis(50)).unwrap();
+        let ran = run(Command::new("sleep").arg("60"), directory.path(), Duration::from_millis(50)).unwrap();
         assert!(ran.status.is_none() && start.elapsed() < Duration::from_secs(10));
-        let missing = run(&mut Command::new("/no/such/program"), &directory, LIMIT);
+        let missing = run(&mut Command::new("/no/such/program"), directory.path(), LIMIT);
         assert!(missing.is_err_and(|reason| reason.contains("/no/such/program")));
-        fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -1,9 +1,12 @@
 //! A run: all sides in turn, several rounds, and what is known about the machine meanwhile.
 
+use std::io::Write;
+
 use serde::Serialize;
 
 use crate::error::Result;
 use crate::figure::{Figure, Figures};
+use crate::interrupt;
 use crate::jobs::{Configuration, JOBS};
 use crate::line::{self, Class, Cores};
 use crate::machine::{self, Load};
@@ -65,7 +68,7 @@ impl Report {
     /// Measures: the machine, our jobs, the peer's programs, in turn, and all of it again.
     ///
     /// # Errors
-    /// If there are no two cores, or a job of ours fails.
+    /// If there are no two cores, a job of ours fails, or the run is asked to end.
     pub fn take(plan: &Plan, effort: Effort, quick: bool) -> Result<Self> {
         let cores = Cores::find()?;
         let mut report = Report { rounds: effort.rounds, ..Report::default() };
@@ -77,11 +80,13 @@ impl Report {
         };
         let (mut ours, mut machine, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for round in 1..=effort.rounds {
-            eprintln!("round {round} of {}", effort.rounds);
+            // Unlike `eprintln!`, no panic where nobody reads it.
+            let _ = writeln!(std::io::stderr(), "round {round} of {}", effort.rounds);
             report.others = report.others.max(Load::of_others());
             report.line.extend(line::transfer(cores));
             machine.push(machine::measure(cores, effort));
             let (mut mine, mut other) = (Figures::default(), Figures::default());
+            interrupt::check()?;
             for index in 0..plan.jobs.len().max(plan.programs.len()) {
                 if let Some(job) = plan.jobs.get(index) {
                     mine.extend(job.run(quick)?);
@@ -91,6 +96,7 @@ impl Report {
                         Ok(figures) => other.extend(figures),
                         Err(reason) => note(reason, &mut report.peer_failures),
                     }
+                    interrupt::check()?;
                 }
             }
             ours.push(mine);

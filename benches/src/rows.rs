@@ -163,6 +163,11 @@ pub static ROWS: [Row; 16] = [
 ];
 
 impl Row {
+    /// Whether something is asked of it.
+    pub fn is_judged(&self) -> bool {
+        self.default_path || self.at_most.is_some()
+    }
+
     /// Shown beside the peer's, without a verdict.
     const fn informative(self) -> Self {
         Row { default_path: false, ..self }
