@@ -29,9 +29,8 @@ impl World {
     /// On all ranks alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`],
     /// [`Error::RegionTableFull`], [`Error::Diverged`]. Nothing was allocated then.
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
-        self.check_open()?;
+        let mut books = self.primary()?.books.borrow_mut();
         let wish = bytes as u64;
-        let mut books = self.books().borrow_mut();
         let regions = &self.node().mine().regions;
         // If all ask for the same and a block of that size lies ready, which is known beforehand, ranks need to meet
         // only once: each publishes its part first.
@@ -98,9 +97,14 @@ impl World {
             return Ok(());
         }
         let wanted = absent.iter().map(|range| range.end - range.start).sum::<u64>();
-        let refusal = match node.ledger().grant(wanted) {
-            Err(refused) => [self.rank() as u64 + 1, wanted, refused.granted, refused.limit],
-            Ok(()) => [0; 4],
+        let me = self.rank() as u64 + 1;
+        // What another rank has in its private heap may leave less room in its slot than there is here.
+        let refusal = if !self.private().admit(heap.reach().max(block.offset + block.len)) {
+            [me, wanted, heap.free_bytes(), 0]
+        } else if let Err(refused) = node.ledger().grant(wanted) {
+            [me, wanted, refused.granted, refused.limit]
+        } else {
+            [0; 4]
         };
         // One rank's refusal is everybody's: the highest such rank speaks.
         let all: Vec<u64> = self.all_gather(&refusal)?;
@@ -109,7 +113,11 @@ impl World {
             if refusal[0] == 0 {
                 node.ledger().release(wanted);
             }
-            return Err(Error::Memory { rank: rank as usize - 1, asked, granted, limit });
+            let rank = rank as usize - 1;
+            return Err(match limit {
+                0 => Error::SlotFull { rank, asked, slot: node.window().slot_len(), free: granted },
+                _ => Error::Memory { rank, asked, granted, limit },
+            });
         }
         let me = node.who().local_rank;
         let in_slot = |range: &Range<u64>| HEAP_START + range.start..HEAP_START + range.end;
@@ -136,13 +144,7 @@ impl World {
 
     /// Gives pages of the heap back to the system and the ledger.
     fn give_back(&self, range: &Range<u64>) {
-        let node = self.node();
-        let bytes = range.end - range.start;
-        match node.window().give_back(node.who().local_rank, HEAP_START + range.start..HEAP_START + range.end) {
-            Ok(()) => node.ledger().release(bytes),
-            // They stay granted, as they are still there.
-            Err(error) => tracing::warn!("{bytes} free bytes stay resident: {error}"),
-        }
+        self.node().give_back(HEAP_START + range.start..HEAP_START + range.end);
     }
 
     /// Frees a region. Collective (`ARMCI_Free`); completes everybody's operations first.
@@ -151,12 +153,12 @@ impl World {
     /// As [`World::barrier`]; the region is freed all the same. [`Error::NoRegion`] if it is not one of this world;
     /// nothing is freed then.
     pub fn free(&self, region: Region) -> Result<()> {
-        self.check_open()?;
+        let primary = self.primary()?;
         let fenced = self.barrier();
         self.own(&region)?;
         let Region { id, block, .. } = region;
         self.node().mine().regions.withdraw(id);
-        let mut books = self.books().borrow_mut();
+        let mut books = primary.books.borrow_mut();
         books.note(u64::MAX, id);
         books.names.give_back(id);
         books.by_offset.remove(&(HEAP_START + block.offset));
@@ -208,7 +210,7 @@ impl World {
         let Some((_, offset)) = node.window().resolve(address as usize).filter(|(found, _)| *found == slot) else {
             return Err(nowhere);
         };
-        let books = self.books().borrow();
+        let books = self.primary()?.books.borrow();
         let Some((start, id)) = books.by_offset.range(..=offset).next_back() else { return Err(nowhere) };
         let len = node.control(slot).regions.part(*id).map_or(0, |part| part.len);
         if offset - start > len {

@@ -17,9 +17,11 @@ use progress_thread::{Options, ProgressThread};
 use crate::am::origin::Origin;
 use crate::am::service::Service;
 use crate::config::{Config, Progress, Protocol};
+use crate::context::{Context, Primary, Shared, Threads, has_left};
 use crate::error::{Error, Result};
-use crate::job::{self, Bootstrap};
+use crate::job;
 use crate::memory::books::Books;
+use crate::memory::private::Private;
 use crate::node::Node;
 use crate::node::exchange::ExchangeBuffers;
 use crate::stats::{Counters, Statistics};
@@ -30,30 +32,15 @@ use crate::transport::Wire;
 const SPIN: Duration = Duration::from_micros(50);
 const SPIN_CROWDED: Duration = Duration::ZERO;
 
-/// A rank's membership of its job.
+/// A rank's membership of its job, as one thread has it.
 ///
 /// Made by [`World::init`], ended by [`World::finalize`]; both are collective,
 /// and a rank that leaves without the latter ends the job with an error.
-/// Belongs to the thread that made it.
+/// Belongs to the thread that made it; other threads of the rank get one of
+/// their own from [`World::threads`].
 #[derive(Clone)]
 pub struct World {
-    inner: Rc<Inner>,
-}
-
-struct Inner {
-    config: Config,
-    protocol: Cell<Protocol>,
-    node: Arc<Node>,
-    transport: Wire,
-    service: Arc<Service>,
-    origin: Origin,
-    count: Counters,
-    books: RefCell<Books>,
-    /// Rounds of exchange so far.
-    rounds: Cell<u64>,
-    open: Cell<bool>,
-    progress: RefCell<Option<ProgressThread>>,
-    bootstrap: RefCell<Box<dyn Bootstrap>>,
+    context: Rc<Context>,
 }
 
 impl fmt::Debug for World {
@@ -99,24 +86,14 @@ impl World {
             None
         };
         let spin = config.spin.unwrap_or(if crowded { SPIN_CROWDED } else { SPIN });
-        let origin = Origin::new(node.clone(), transport.clone(), service.clone(), spin, crowded);
-        let heap_len = node.heap_len();
-        let world = World {
-            inner: Rc::new(Inner {
-                protocol: Cell::new(config.protocol),
-                config,
-                node,
-                transport,
-                service,
-                origin,
-                count: Counters::default(),
-                books: RefCell::new(Books::new(heap_len)),
-                rounds: Cell::new(0),
-                open: Cell::new(true),
-                progress: RefCell::new(progress),
-                bootstrap: RefCell::new(bootstrap),
-            }),
+        let primary = Primary {
+            books: RefCell::new(Books::new(node.heap_len())),
+            rounds: Cell::new(0),
+            progress: RefCell::new(progress),
+            bootstrap: RefCell::new(bootstrap),
         };
+        let shared = Shared::new(config, node, transport, service, spin, crowded);
+        let world = World::of(Context::new(&shared, Some(primary))?);
         // Only now is every rank ready to be sent to.
         world.meet();
         Ok(world)
@@ -125,34 +102,34 @@ impl World {
     /// This rank's number, `0..size`.
     #[inline]
     pub fn rank(&self) -> usize {
-        self.inner.node.who().rank
+        self.context.node.who().rank
     }
 
     /// How many ranks the job has.
     #[inline]
     pub fn size(&self) -> usize {
-        self.inner.node.who().size
+        self.context.node.who().size
     }
 
     /// How many nodes the job spans.
     pub fn nodes(&self) -> usize {
-        self.inner.node.who().nodes
+        self.context.node.who().nodes
     }
 
     /// The settings this rank joined with.
     pub fn config(&self) -> &Config {
-        &self.inner.config
+        &self.context.shared.config
     }
 
     /// The path each kind of operation takes now.
     #[inline]
     pub fn protocol(&self) -> Protocol {
-        self.inner.protocol.get()
+        self.context.protocol.get()
     }
 
     /// Changes the path of this rank's operations from here on; their order is kept across the change.
     pub fn set_protocol(&self, protocol: Protocol) {
-        self.inner.protocol.set(protocol);
+        self.context.protocol.set(protocol);
     }
 
     /// Leaves the job in order: everything is complete everywhere, then the progress thread stops. Collective.
@@ -160,44 +137,80 @@ impl World {
     /// Any further use of this value, or of a clone of it, for communication is an error.
     ///
     /// # Errors
-    /// As [`World::barrier`]; or if the launcher is gone, or this rank has left already.
+    /// As [`World::barrier`]; or if the launcher is gone, this rank has left already, or other threads of it are
+    /// attached: this rank has not left then.
     pub fn finalize(&self) -> Result<()> {
-        self.check_open()?;
+        let primary = self.primary()?;
+        self.context.shared.close().map_err(|attached| {
+            Error::Job(format!("{attached} threads of rank {} are attached: let them detach first", self.rank()))
+        })?;
         let fenced = self.barrier();
-        self.inner.open.set(false);
-        drop(self.inner.progress.borrow_mut().take());
-        self.inner.bootstrap.borrow_mut().goodbye()?;
+        self.context.open.set(false);
+        drop(primary.progress.borrow_mut().take());
+        primary.bootstrap.borrow_mut().goodbye()?;
         fenced
     }
 
-    /// What this rank has done and served so far.
+    /// What lets other threads of this rank communicate.
+    pub fn threads(&self) -> Threads {
+        Threads::new(self.context.shared.clone())
+    }
+
+    /// Ends an attached thread's communication: completes all it did, and gives its context back. (A thread that
+    /// merely drops its world does the same, but hears of no error.)
+    ///
+    /// # Errors
+    /// As [`World::fence_all`]; the thread is detached all the same. [`Error::Argument`] in the thread that joined, which
+    /// has [`World::finalize`].
+    pub fn detach(self) -> Result<()> {
+        if self.context.primary.is_some() {
+            return Err(Error::Argument("the thread that joined was to detach: it leaves with finalize".into()));
+        }
+        let fenced = self.fence_all();
+        self.context.open.set(false);
+        fenced
+    }
+
+    /// What this thread has done, and its rank served, so far.
     pub fn statistics(&self) -> Statistics {
-        let inner = &*self.inner;
-        let (served_by_thread, served_by_main) = inner.service.served();
+        let (served_by_thread, served_by_main) = self.service().served();
         Statistics {
             served_by_thread,
             served_by_main,
-            conflicts: inner.origin.conflicts(),
-            node_memory: inner.node.ledger().granted(),
-            ..inner.count.volumes()
+            conflicts: self.origin().conflicts(),
+            node_memory: self.node().ledger().granted(),
+            ..self.count().volumes()
         }
     }
 
     /// Refuses whatever needs other ranks once this one has left.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.inner.open.get() {
+        if self.context.open.get() {
             return Ok(());
         }
-        Err(Error::Job(format!(
-            "rank {} has left the job with finalize: nothing can be asked of others any more",
-            self.rank()
-        )))
+        Err(has_left(self.rank()))
+    }
+
+    /// The rank's part in what is collective; refused to threads that only attached, and once this rank has left.
+    #[inline]
+    pub(crate) fn primary(&self) -> Result<&Primary> {
+        self.check_open()?;
+        self.context.primary.as_ref().ok_or_else(|| {
+            Error::Argument(format!(
+                "an attached thread of rank {} made a collective call: those are for the thread that joined",
+                self.rank()
+            ))
+        })
+    }
+
+    pub(crate) fn of(context: Rc<Context>) -> Self {
+        World { context }
     }
 
     /// Meets all ranks; nothing else.
     pub(crate) fn meet(&self) {
-        let node = &self.inner.node;
+        let node = self.node();
         let ranks = node.ranks();
         if ranks == 1 {
             return;
@@ -205,47 +218,42 @@ impl World {
         // Ranks without a progress thread sleep where messages wake them too.
         let others = || (0..ranks).map(|slot| node.control(slot)).filter(|control| !control.attention.threaded());
         let ring_others = || others().for_each(|control| control.main_bell.ring());
-        let wait = |bell: &Bell, ready: &mut dyn FnMut() -> bool| self.inner.origin.wait_with_all(bell, ready);
+        let wait = |bell: &Bell, ready: &mut dyn FnMut() -> bool| self.origin().wait_with_all(bell, ready);
         node.barrier().arrive(ranks as u32, ring_others, wait);
-    }
-
-    /// The number of the next round of exchange.
-    pub(crate) fn next_round(&self) -> u64 {
-        self.inner.rounds.replace(self.inner.rounds.get() + 1)
     }
 
     /// The exchange buffers of a rank.
     pub(crate) fn exchange_of(&self, rank: usize) -> &ExchangeBuffers {
-        &self.inner.node.control(rank).exchange
+        &self.context.node.control(rank).exchange
     }
 
-    /// What is allocated.
-    pub(crate) fn books(&self) -> &RefCell<Books> {
-        &self.inner.books
+    /// What this rank hands out of its slot by itself.
+    pub(crate) fn private(&self) -> &Private {
+        &self.context.shared.private
     }
 
     /// The context that serves this rank's inbox.
     pub(crate) fn service(&self) -> &Service {
-        &self.inner.service
+        &self.context.shared.service
     }
 
     #[inline]
     pub(crate) fn node(&self) -> &Node {
-        &self.inner.node
+        &self.context.node
     }
 
     #[inline]
     pub(crate) fn transport(&self) -> &Wire {
-        &self.inner.transport
+        &self.context.transport
     }
 
     #[inline]
     pub(crate) fn origin(&self) -> &Origin {
-        &self.inner.origin
+        &self.context.origin
     }
 
     #[inline]
     pub(crate) fn count(&self) -> &Counters {
-        &self.inner.count
+        &self.context.count
     }
 }

@@ -10,10 +10,11 @@
 //! # Safety
 //! REQUEST-SLOT: a free slot's chunk and cell belong to this context; from
 //! [`Origin::post`] until the cell's state leaves `PENDING` they belong to the
-//! server. SINGLE-ORIGIN: a context belongs to one thread.
+//! server. SINGLE-ORIGIN: a context, and the block of its number, belong to one thread.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::consistency::{self, Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};
 use crate::memory::RegionId;
 use crate::node::Node;
-use crate::node::message::{PENDING, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
+use crate::node::message::{ContextBlock, PENDING, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
 use crate::sync::bell::Bell;
 use crate::sync::wait::{Help, Patience, wait_until};
 use crate::transport::{Again, Outgoing, Transport, Wire};
@@ -65,7 +66,11 @@ impl Refusal {
 /// The origin context of a thread.
 #[derive(Debug)]
 pub(crate) struct Origin {
-    node: Arc<Node>,
+    /// Its number in its rank, and the block of that number.
+    context: usize,
+    block: NonNull<ContextBlock>,
+    /// Keeps the block mapped.
+    _node: Arc<Node>,
     transport: Wire,
     service: Arc<Service>,
     /// For waits for one rank, and for waits of all for all.
@@ -83,11 +88,21 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The context of a thread that spins for `spin` before it sleeps; `crowded` says that cores are scarce.
-    pub(crate) fn new(node: Arc<Node>, transport: Wire, service: Arc<Service>, spin: Duration, crowded: bool) -> Self {
+    /// Context number `context` of this rank, of a thread that spins for `spin` before it sleeps; `crowded` says that
+    /// cores are scarce.
+    pub(crate) fn new(
+        context: usize,
+        node: Arc<Node>,
+        transport: Wire,
+        service: Arc<Service>,
+        spin: Duration,
+        crowded: bool,
+    ) -> Self {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
         Origin {
-            node,
+            context,
+            block: NonNull::from(node.context(node.who().local_rank, context)),
+            _node: node,
             transport,
             service,
             patience: Patience::spinning(spin),
@@ -98,6 +113,13 @@ impl Origin {
             refused: RefCell::new(Vec::new()),
             conflicts: Cell::new(ConflictCounts::default()),
         }
+    }
+
+    /// The request slots in shared memory.
+    #[inline]
+    fn block(&self) -> &ContextBlock {
+        // SAFETY: CONTEXT-BLOCK (see `node`): it lies in the window, which `_node` keeps mapped.
+        unsafe { self.block.as_ref() }
     }
 
     /// Takes a free slot, waiting for one if all are under way.
@@ -118,7 +140,7 @@ impl Origin {
 
     /// The staging chunk of a claimed slot: [`STAGING_BYTES`] to be filled before [`Origin::post`].
     pub(crate) fn staging(&self, slot: usize) -> *mut u8 {
-        self.node.mine().staging[slot].0.with_mut(|chunk| chunk.cast())
+        self.block().staging[slot].0.with_mut(|chunk| chunk.cast())
     }
 
     /// Fills the staging chunk of a claimed slot.
@@ -132,13 +154,13 @@ impl Origin {
     pub(crate) fn post(&self, message: &Outgoing<'_>, what: Outstanding, detached: bool) {
         debug_assert!(message.staged_len <= STAGING_BYTES);
         let slot = message.slot;
-        self.node.mine().replies[slot].state.store(PENDING, Ordering::Relaxed);
+        self.block().replies[slot].state.store(PENDING, Ordering::Relaxed);
         self.sent.borrow_mut()[slot] = Some(Sent { what, handler: message.handler, detached });
         if detached {
             self.detached.set(self.detached.get() + 1);
         }
         let mut attempts = 0;
-        while self.transport.send(what.target, message) == Err(Again) {
+        while self.transport.send(self.context, what.target, message) == Err(Again) {
             self.service.advance(Server::Waiter);
             attempts += 1;
             if attempts < ATTEMPTS {
@@ -276,7 +298,7 @@ impl Origin {
     }
 
     fn is_done(&self, slot: usize) -> bool {
-        self.node.mine().replies[slot].state.load(Ordering::Acquire) != PENDING
+        self.block().replies[slot].state.load(Ordering::Acquire) != PENDING
     }
 
     fn release(&self, slot: usize) {
@@ -286,7 +308,7 @@ impl Origin {
 
     /// Lends the complete reply in a slot.
     fn reply<R>(&self, slot: usize, read: impl FnOnce(Status, &[u8]) -> R) -> R {
-        let cell = &self.node.mine().replies[slot];
+        let cell = &self.block().replies[slot];
         let status = Status::from_state(cell.state.load(Ordering::Acquire)).unwrap_or(Status::Refused);
         let len = (cell.len.load(Ordering::Relaxed) as usize).min(STAGING_BYTES);
         let from = if len <= REPLY_INLINE_MAX {

@@ -9,6 +9,7 @@
 
 use bytemuck::Pod;
 
+use crate::context::Primary;
 use crate::error::{Error, Result};
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::world::World;
@@ -64,8 +65,8 @@ numbers! {
 
 impl World {
     /// Shows `mine` to all ranks and meets them; returns the round to read the others' buffers with.
-    fn round(&self, mine: &[u8]) -> u64 {
-        let round = self.next_round();
+    fn round(&self, primary: &Primary, mine: &[u8]) -> u64 {
+        let round = primary.rounds.replace(primary.rounds.get() + 1);
         // SAFETY: EXCHANGE-ROUND: our own buffers, and this round's barrier comes next.
         unsafe { self.exchange_of(self.rank()).write(round, mine) };
         self.meet();
@@ -77,7 +78,7 @@ impl World {
     /// # Errors
     /// [`Error::Refused`] if a put or accumulate by message was refused since the last fence.
     pub fn barrier(&self) -> Result<()> {
-        self.check_open()?;
+        self.primary()?;
         // Even a rank with something to report must meet the others.
         let fenced = self.fence_all();
         self.meet();
@@ -89,7 +90,7 @@ impl World {
     /// # Errors
     /// If this rank has left the job.
     pub fn synchronize(&self) -> Result<()> {
-        self.check_open()?;
+        self.primary()?;
         self.meet();
         Ok(())
     }
@@ -99,13 +100,13 @@ impl World {
     /// # Errors
     /// [`Error::Rank`] if there is no such root.
     pub fn broadcast<T: Pod>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        self.check_open()?;
+        let primary = self.primary()?;
         if root >= self.size() {
             return Err(Error::Rank { rank: root, size: self.size() });
         }
         for piece in bytemuck::cast_slice_mut::<T, u8>(values).chunks_mut(EXCHANGE_BYTES) {
             let mine = if root == self.rank() { &*piece } else { &[] };
-            let round = self.round(mine);
+            let round = self.round(primary, mine);
             if root != self.rank() {
                 // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
                 unsafe { self.exchange_of(root).read(round, piece) };
@@ -119,7 +120,7 @@ impl World {
     /// # Errors
     /// If the job has ended.
     pub fn all_reduce<T: Number>(&self, values: &mut [T], reduce: Reduce) -> Result<()> {
-        self.check_open()?;
+        let primary = self.primary()?;
         // A few numbers, the common case, need no memory from the allocator.
         let (mut few, mut many);
         let theirs: &mut [T] = if values.len() <= 8 {
@@ -130,7 +131,7 @@ impl World {
             &mut many
         };
         for piece in values.chunks_mut(theirs.len()) {
-            let round = self.round(bytemuck::cast_slice(piece));
+            let round = self.round(primary, bytemuck::cast_slice(piece));
             let theirs = &mut theirs[..piece.len()];
             for rank in 0..self.size() {
                 // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
@@ -148,12 +149,12 @@ impl World {
     /// # Errors
     /// If the job has ended.
     pub fn all_gather<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
-        self.check_open()?;
+        let primary = self.primary()?;
         let mut all = vec![T::zeroed(); mine.len() * self.size()];
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut all);
         let mine: &[u8] = bytemuck::cast_slice(mine);
         for (index, piece) in mine.chunks(EXCHANGE_BYTES).enumerate() {
-            let round = self.round(piece);
+            let round = self.round(primary, piece);
             for rank in 0..self.size() {
                 let start = rank * mine.len() + index * EXCHANGE_BYTES;
                 let to = &mut bytes[start..start + piece.len()];

@@ -1,9 +1,9 @@
-//! The symmetric heap: which bytes of a slot are in use, free, and resident.
+//! A heap: which bytes of a slot are in use, free, and resident.
 //!
 //! It only keeps books on offsets; it touches no memory and talks to nobody.
-//! Every rank makes the same calls in the same order (allocation is
-//! collective), so every rank's books are equal and one offset describes an
-//! allocation on all of them.
+//! In the symmetric heap every rank makes the same calls in the same order
+//! (allocation is collective), so every rank's books are equal and one offset
+//! describes an allocation on all of them. The private heap's books are its rank's own.
 //!
 //! Populating fresh memory is slow (15-30 us a page where this was measured)
 //! and codes create arrays by the hundred, so a freed block stays resident:
@@ -180,6 +180,11 @@ impl Heap {
             }
         }
         given_back
+    }
+
+    /// How far from its beginning the heap has anything in use or resident.
+    pub(crate) fn reach(&self) -> u64 {
+        self.resident.last_key_value().map_or(0, |(_, &end)| end).max(self.frontier)
     }
 
     /// Bytes free in all, in whatever pieces.

@@ -3,13 +3,14 @@
 //! ```text
 //!  window   | slot of rank 0                 | slot of rank 1                 | ...   one address everywhere
 //!           |                                |
-//!  slot     | control block | symmetric heap ------>                          |
+//!  slot     | control block | symmetric heap ------>       <------ private heap |
 //!                           | part of region 0.1 | part of region 1.1 | free ...
 //! ```
 
 pub(crate) mod books;
 pub(crate) mod heap;
 pub(crate) mod ledger;
+pub(crate) mod private;
 pub(crate) mod region;
 pub(crate) mod window;
 

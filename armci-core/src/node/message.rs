@@ -4,7 +4,8 @@
 //! [`INLINE_MAX`] bytes of arguments. A larger payload lies in the *staging
 //! chunk* that belongs to the origin's request slot and travels beside it. The
 //! reply comes to the request slot's reply cell, a larger one to its staging
-//! chunk. A request slot is a credit: who has none left waits for a reply, so
+//! chunk. Each origin context has [`REQUEST_SLOTS`] of them in a
+//! [`ContextBlock`]. A request slot is a credit: who has none left waits for a reply, so
 //! replies always have a place to go and serving never waits for anybody.
 
 use bytemuck::{Pod, Zeroable};
@@ -30,8 +31,9 @@ pub(crate) struct Message {
     pub(crate) inline_len: u16,
     /// The rank that sent it.
     pub(crate) source: u32,
-    /// The request slot of the source that waits for the reply.
-    pub(crate) slot: u32,
+    /// The origin context of the source that waits for the reply, and its request slot.
+    pub(crate) context: u16,
+    pub(crate) slot: u16,
     /// Bytes used of the slot's staging chunk.
     pub(crate) staged_len: u32,
     /// The arguments.
@@ -85,3 +87,16 @@ impl Status {
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub(crate) struct Staging(pub(crate) Cell<[u8; STAGING_BYTES]>);
+
+/// What an origin context keeps in its rank's slot: its request slots. All zero bytes are a block never used.
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub(crate) struct ContextBlock {
+    /// Replies to its requests.
+    pub(crate) replies: [ReplyCell; REQUEST_SLOTS],
+    /// Payloads of its requests and of their replies.
+    pub(crate) staging: [Staging; REQUEST_SLOTS],
+}
+
+/// Origin contexts that a rank may have at once: one per thread that communicates.
+pub(crate) const MAX_CONTEXTS: usize = 256;

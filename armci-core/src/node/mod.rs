@@ -6,15 +6,19 @@
 //!
 //! # Safety
 //! CONTROL-BLOCK: every slot of the window begins with `size_of::<ControlBlock>()`
-//! bytes (a multiple of the page size) that the heap never hands out, zero at
+//! bytes (a multiple of the page size) that no heap hands out, zero at
 //! first, and accessed only as a `ControlBlock`, whose fields are atomics or
-//! cells with a protocol of their own.
+//! cells with a protocol of their own. CONTEXT-BLOCK: the same for the blocks
+//! of further origin contexts, for which any bytes will do: the private heap hands
+//! out page-aligned places for them, and never takes those back.
 #![allow(unsafe_code)]
 
 pub(crate) mod attention;
 pub(crate) mod exchange;
 pub(crate) mod message;
 pub(crate) mod ring;
+
+use std::ops::Range;
 
 use crossbeam_utils::CachePadded;
 
@@ -25,11 +29,12 @@ use crate::memory::heap::PAGE;
 use crate::memory::ledger::{self, Ledger};
 use crate::memory::region::RegionTable;
 use crate::memory::window::Window;
+use crate::primitive::{AtomicU64, Ordering};
 use crate::sync::barrier::NodeBarrier;
 use crate::sync::bell::Bell;
 use attention::Attention;
 use exchange::ExchangeBuffers;
-use message::{Message, REQUEST_SLOTS, ReplyCell, Staging};
+use message::{ContextBlock, MAX_CONTEXTS, Message};
 use ring::Ring;
 
 /// Messages a rank's inbox holds.
@@ -51,16 +56,16 @@ pub(crate) struct ControlBlock {
     pub(crate) ledger: CachePadded<Ledger>,
     /// Guard this rank's memory against two accumulates at once.
     pub(crate) locks: ElementLocks,
-    /// Replies to this rank's requests.
-    pub(crate) replies: [ReplyCell; REQUEST_SLOTS],
+    /// Where the blocks of this rank's further origin contexts lie in its slot; 0 where there never was one.
+    pub(crate) contexts: [AtomicU64; MAX_CONTEXTS],
     /// Active messages to this rank.
     pub(crate) inbox: Ring<Message, INBOX>,
     /// This rank's contributions to collectives.
     pub(crate) exchange: ExchangeBuffers,
     /// This rank's parts of all regions.
     pub(crate) regions: RegionTable,
-    /// Payloads of this rank's requests and of their replies.
-    pub(crate) staging: [Staging; REQUEST_SLOTS],
+    /// The request slots of the first origin context: that of the thread that joined.
+    pub(crate) first_context: ContextBlock,
 }
 
 const _: () = assert!(size_of::<ControlBlock>().is_multiple_of(PAGE as usize));
@@ -129,6 +134,28 @@ impl Node {
         self.control(self.who.local_rank)
     }
 
+    /// The block of an origin context of the rank in a slot; its first one's, if it has no such context.
+    #[inline]
+    pub(crate) fn context(&self, slot: usize, index: usize) -> &ContextBlock {
+        let control = self.control(slot);
+        // Acquire pairs with `set_context`: the block was granted before its place was told.
+        let offset = match control.contexts.get(index) {
+            Some(place) if index != 0 => place.load(Ordering::Acquire),
+            _ => 0,
+        };
+        if offset == 0 || offset > self.window.slot_len() - size_of::<ContextBlock>() as u64 {
+            return &control.first_context;
+        }
+        // SAFETY: CONTEXT-BLOCK.
+        unsafe { &*self.window.address(slot, offset).cast::<ContextBlock>() }
+    }
+
+    /// Says where the block of a further origin context of this rank lies. Once for each, with a place that serves for
+    /// nothing else (CONTEXT-BLOCK).
+    pub(crate) fn set_context(&self, index: usize, offset: u64) {
+        self.mine().contexts[index].store(offset, Ordering::Release);
+    }
+
     /// The barrier of the node.
     #[inline]
     pub(crate) fn barrier(&self) -> &NodeBarrier {
@@ -146,7 +173,17 @@ impl Node {
         &self.window
     }
 
-    /// Bytes of a slot that the heap may hand out; they follow the control block.
+    /// Gives pages of this rank's slot back to the system and the ledger.
+    pub(crate) fn give_back(&self, range: Range<u64>) {
+        let bytes = range.end - range.start;
+        match self.window.give_back(self.who.local_rank, range) {
+            Ok(()) => self.ledger().release(bytes),
+            // They stay granted, as they are still there.
+            Err(error) => tracing::warn!("{bytes} free bytes stay resident: {error}"),
+        }
+    }
+
+    /// Bytes of a slot that the heaps may hand out; they follow the control block.
     pub(crate) fn heap_len(&self) -> u64 {
         self.window.slot_len() - size_of::<ControlBlock>() as u64
     }

@@ -142,11 +142,11 @@ pub(crate) trait Transport {
     /// Makes all that this thread did by remote memory access visible at its targets.
     fn fence(&self);
 
-    /// Sends an active message; messages to one target arrive in order.
+    /// Sends an active message of an origin context; those of one context to one target arrive in order.
     ///
     /// # Errors
     /// [`Again`] if the target's inbox is full; nothing was sent.
-    fn send(&self, target: usize, message: &Outgoing<'_>) -> Result<(), Again>;
+    fn send(&self, context: usize, target: usize, message: &Outgoing<'_>) -> Result<(), Again>;
 
     /// Takes the oldest message that arrived, has it served, and replies; whether there was one.
     ///

@@ -121,7 +121,7 @@ impl Transport for Shm {
     }
 
     #[inline]
-    fn send(&self, target: usize, message: &Outgoing<'_>) -> Result<(), Again> {
+    fn send(&self, context: usize, target: usize, message: &Outgoing<'_>) -> Result<(), Again> {
         let control = self.node.control(target);
         let [first, second] = message.inline;
         let inline_len = first.len() + second.len();
@@ -134,7 +134,8 @@ impl Transport for Shm {
                     (*place).handler = message.handler;
                     (*place).inline_len = inline_len as u16;
                     (*place).source = self.node.who().rank as u32;
-                    (*place).slot = message.slot as u32;
+                    (*place).context = context as u16;
+                    (*place).slot = message.slot as u16;
                     (*place).staged_len = message.staged_len as u32;
                     let inline = (&raw mut (*place).inline).cast::<u8>();
                     inline.copy_from_nonoverlapping(first.as_ptr(), first.len());
@@ -154,9 +155,9 @@ impl Transport for Shm {
         // SAFETY: SERVICE-OWNER is RING-SINGLE-CONSUMER.
         let served = unsafe {
             self.node.mine().inbox.pop(|message| {
-                let source = self.node.control(message.source as usize);
-                let cell = &source.replies[message.slot as usize];
-                let staging = source.staging[message.slot as usize].0.with_mut(|chunk| chunk.cast::<u8>());
+                let block = self.node.context(message.source as usize, message.context.into());
+                let cell = &block.replies[usize::from(message.slot)];
+                let staging = block.staging[usize::from(message.slot)].0.with_mut(|chunk| chunk.cast::<u8>());
                 let reply_inline = cell.inline.with_mut(|inline| inline.cast::<u8>());
                 let incoming = Incoming {
                     handler: message.handler,
@@ -171,7 +172,7 @@ impl Transport for Shm {
                 cell.len.store(len as u32, Ordering::Relaxed);
                 // Release: the reply, and whatever serving wrote, is seen by who finds this state.
                 cell.state.store(status.to_state(), Ordering::Release);
-                source.main_bell.ring();
+                self.node.control(message.source as usize).main_bell.ring();
             })
         };
         served.is_some()

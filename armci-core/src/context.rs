@@ -1,0 +1,250 @@
+//! Contexts: how each thread of a rank communicates by itself.
+//!
+//! ```text
+//!   rank           Shared: node, service context, private heap, settings
+//!                    |             |                  |
+//!   thread         World         World              World      one each, never handed on
+//!                    |             |                  |
+//!                  origin        origin             origin     request slots, order, counters of its own
+//!                 + Primary
+//! ```
+//!
+//! The thread that joined has the *primary* context, which alone takes part in
+//! what is collective. Others attach through [`Threads`], communicate with no
+//! lock between them (paper 004: addressability by rank, separability by
+//! context), and detach. Nothing orders operations of different threads but
+//! what the program does between them: a fence completes those of the calling
+//! thread.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use progress_thread::ProgressThread;
+
+use crate::am::origin::Origin;
+use crate::am::service::Service;
+use crate::config::{Config, Protocol};
+use crate::error::{Error, Result};
+use crate::job::Bootstrap;
+use crate::memory::books::Books;
+use crate::memory::heap::PAGE;
+use crate::memory::private::Private;
+use crate::node::Node;
+use crate::node::message::{ContextBlock, MAX_CONTEXTS};
+use crate::stats::Counters;
+use crate::transport::{Transport, Wire};
+use crate::world::World;
+
+/// What all threads of a rank share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) node: Arc<Node>,
+    pub(crate) transport: Wire,
+    pub(crate) service: Arc<Service>,
+    pub(crate) private: Private,
+    /// How long a wait spins before it sleeps, and whether cores are scarce.
+    pub(crate) spin: Duration,
+    pub(crate) crowded: bool,
+    /// Threads attached now.
+    pub(crate) attached: AtomicUsize,
+    numbers: Mutex<Numbers>,
+}
+
+/// The numbers of contexts.
+#[derive(Debug)]
+struct Numbers {
+    /// Those that were in use and are free again; each has its block.
+    free: Vec<usize>,
+    /// The lowest that was never in use.
+    next: usize,
+}
+
+impl Shared {
+    /// What the threads of a rank share, before any thread has a context.
+    pub(crate) fn new(
+        config: Config,
+        node: Arc<Node>,
+        transport: Wire,
+        service: Arc<Service>,
+        spin: Duration,
+        crowded: bool,
+    ) -> Arc<Self> {
+        let private = Private::new(node.clone());
+        // The first context's block is part of the control block.
+        let numbers = Mutex::new(Numbers { free: vec![0], next: 1 });
+        let attached = AtomicUsize::new(0);
+        Arc::new(Shared { config, node, transport, service, private, spin, crowded, attached, numbers })
+    }
+
+    /// A context number that nobody has, with its block in place.
+    fn take_number(&self) -> Result<usize> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = numbers.free.pop() {
+            return Ok(number);
+        }
+        let number = numbers.next;
+        if number == MAX_CONTEXTS {
+            return Err(Error::Argument(format!(
+                "{MAX_CONTEXTS} threads of rank {} communicate, which is all that can: let some detach first",
+                self.node.who().rank
+            )));
+        }
+        let block = self.private.allocate(size_of::<ContextBlock>() as u64 + PAGE, false)?;
+        self.node.set_context(number, self.private.offset(&block).next_multiple_of(PAGE));
+        numbers.next += 1;
+        Ok(number)
+    }
+
+    /// Takes a number back.
+    fn give_number_back(&self, number: usize) {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).free.push(number);
+    }
+}
+
+/// A thread's context. Whoever has it is its only thread.
+pub(crate) struct Context {
+    pub(crate) protocol: Cell<Protocol>,
+    pub(crate) open: Cell<bool>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) transport: Wire,
+    pub(crate) origin: Origin,
+    pub(crate) count: Counters,
+    pub(crate) primary: Option<Primary>,
+    pub(crate) shared: Arc<Shared>,
+    number: usize,
+}
+
+/// What belongs to the thread that joined: the rank's part in all that is collective.
+pub(crate) struct Primary {
+    pub(crate) books: RefCell<Books>,
+    /// Rounds of exchange so far.
+    pub(crate) rounds: Cell<u64>,
+    pub(crate) progress: RefCell<Option<ProgressThread>>,
+    pub(crate) bootstrap: RefCell<Box<dyn Bootstrap>>,
+}
+
+impl Context {
+    /// A context for the calling thread.
+    pub(crate) fn new(shared: &Arc<Shared>, primary: Option<Primary>) -> Result<Rc<Self>> {
+        let number = shared.take_number()?;
+        let Shared { node, transport, service, .. } = &**shared;
+        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), shared.spin, shared.crowded);
+        Ok(Rc::new(Context {
+            protocol: Cell::new(shared.config.protocol),
+            open: Cell::new(true),
+            node: node.clone(),
+            transport: transport.clone(),
+            origin,
+            count: Counters::default(),
+            primary,
+            shared: shared.clone(),
+            number,
+        }))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.primary.is_some() {
+            return;
+        }
+        if self.open.get() {
+            // A slot may be given to the next thread only once nobody replies to it any more.
+            self.transport.fence();
+            if let Err(error) = self.origin.fence(None) {
+                tracing::error!("a thread that has ended without `detach` left an error behind: {error}");
+            }
+        }
+        self.shared.give_number_back(self.number);
+        self.shared.attached.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Lets other threads of this rank communicate, each by itself.
+///
+/// ```
+/// # fn main() -> armci_core::Result<()> {
+/// use armci_core::World;
+///
+/// let world = World::init()?;
+/// let region = world.allocate(8 * 4)?;
+/// world.put(&[0i64; 4], region.at(world.rank(), 0))?;
+/// world.barrier()?;
+/// let right = (world.rank() + 1) % world.size();
+/// let threads = world.threads();
+/// std::thread::scope(|scope| {
+///     for number in 0..4 {
+///         let (threads, place) = (threads.clone(), region.at::<i64>(right, number));
+///         scope.spawn(move || {
+///             let world = threads.attach()?;
+///             world.accumulate(1, &[number as i64 + 1], place)?;
+///             world.detach() // completes what this thread did
+///         });
+///     }
+/// });
+/// world.barrier()?;
+/// let mut sums = [0i64; 4];
+/// world.get(region.at(world.rank(), 0), &mut sums)?;
+/// assert_eq!(sums, [1, 2, 3, 4]);
+/// world.free(region)?;
+/// world.finalize()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Threads {
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (who, attached) = (self.shared.node.who(), self.shared.attached.load(Ordering::Relaxed));
+        write!(f, "Threads(rank {} of {}, {attached} attached)", who.rank, who.size)
+    }
+}
+
+impl Threads {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Threads { shared }
+    }
+
+    /// A context for the calling thread, which begins with the settings that the rank joined with.
+    ///
+    /// With the [`World`] it gets, a thread does all that is not collective: transfers, read-modify-writes, messages,
+    /// fences. Memory to be reached is allocated by the thread that joined.
+    ///
+    /// # Errors
+    /// If 256 threads communicate already, or memory for the context's request slots (half a MiB) is not to be had;
+    /// or if the rank has left the job.
+    pub fn attach(&self) -> Result<World> {
+        // Counted first: who finalizes finds either the count or the closed gate.
+        let attached = self.shared.attached.fetch_add(1, Ordering::AcqRel);
+        if attached >= LEFT {
+            self.shared.attached.fetch_sub(1, Ordering::AcqRel);
+            return Err(has_left(self.shared.node.who().rank));
+        }
+        let context = Context::new(&self.shared, None).inspect_err(|_| {
+            self.shared.attached.fetch_sub(1, Ordering::AcqRel);
+        })?;
+        Ok(World::of(context))
+    }
+}
+
+/// Added to the count of attached threads when the rank leaves.
+const LEFT: usize = usize::MAX / 2;
+
+impl Shared {
+    /// Lets no thread attach any more, unless some are attached, whose number is the error.
+    pub(crate) fn close(&self) -> std::result::Result<(), usize> {
+        self.attached.compare_exchange(0, LEFT, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+}
+
+/// What is said to who communicates after its rank has left.
+pub(crate) fn has_left(rank: usize) -> Error {
+    Error::Job(format!("rank {rank} has left the job with finalize: nothing can be asked of others any more"))
+}

@@ -1,0 +1,122 @@
+//! The private heap: what a rank hands out of its slot without asking the others.
+//!
+//! It grows from the top of the slot downward, the symmetric heap (see
+//! `allocation.rs`) from the bottom upward, each as far as the other leaves
+//! room. Any thread of the rank may ask. Blocks are named by their offset from
+//! the slot's *end*, so that the same books ([`Heap`]) serve both.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::heap::{Block, Heap};
+use crate::error::{Error, Result};
+use crate::node::Node;
+
+/// Free memory that stays resident, in bytes, before pages are given back.
+const KEEP_RESIDENT: u64 = 64 << 20;
+
+/// The private heap of this rank.
+#[derive(Debug)]
+pub(crate) struct Private {
+    node: Arc<Node>,
+    books: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    heap: Heap,
+    /// Bytes from the bottom that the symmetric heap has taken.
+    symmetric: u64,
+}
+
+impl Private {
+    /// The empty private heap of this rank of `node`.
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        let heap = Heap::new(node.heap_len());
+        Private { node, books: Mutex::new(State { heap, symmetric: 0 }) }
+    }
+
+    fn books(&self) -> MutexGuard<'_, State> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a block of at least `bytes`, granted by the ledger and, if `populate`, resident. Its content is arbitrary.
+    ///
+    /// # Errors
+    /// [`Error::Memory`], [`Error::SlotFull`]; nothing was taken.
+    pub(crate) fn allocate(&self, bytes: u64, populate: bool) -> Result<Block> {
+        let mut books = self.books();
+        let State { heap, symmetric } = &mut *books;
+        let block = heap.allocate(bytes.max(1)).ok_or_else(|| self.full(heap, bytes))?;
+        if heap.reach() + *symmetric > self.node.heap_len() {
+            heap.free(block);
+            return Err(self.full(heap, bytes));
+        }
+        let absent = heap.absent(&block);
+        let wanted = absent.iter().map(|range| range.end - range.start).sum::<u64>();
+        let ledger = self.node.ledger();
+        let granted = ledger.grant(wanted).or_else(|_| {
+            // What is kept for later may be what is missing.
+            self.trim(heap, 0);
+            ledger.grant(wanted)
+        });
+        if let Err(refused) = granted {
+            heap.free(block);
+            let rank = self.node.who().rank;
+            return Err(Error::Memory { rank, asked: wanted, granted: refused.granted, limit: refused.limit });
+        }
+        if populate {
+            let populated = absent
+                .iter()
+                .try_for_each(|range| self.node.window().populate(self.node.who().local_rank, self.in_slot(range)));
+            if let Err(error) = populated {
+                absent.iter().for_each(|range| self.give_back(range));
+                heap.free(block);
+                return Err(error);
+            }
+        }
+        heap.mark_resident(&block);
+        Ok(block)
+    }
+
+    /// Takes a block back.
+    pub(crate) fn free(&self, block: Block) {
+        let mut books = self.books();
+        books.heap.free(block);
+        self.trim(&mut books.heap, KEEP_RESIDENT);
+    }
+
+    /// Where a block begins, from the beginning of the slot.
+    pub(crate) fn offset(&self, block: &Block) -> u64 {
+        self.node.window().slot_len() - block.offset - block.len
+    }
+
+    /// Lets the symmetric heap take `reach` bytes from its end of the slot, if this one leaves so much.
+    pub(crate) fn admit(&self, reach: u64) -> bool {
+        let mut books = self.books();
+        let admitted = books.heap.reach() + reach <= self.node.heap_len();
+        if admitted {
+            books.symmetric = reach;
+        }
+        admitted
+    }
+
+    fn full(&self, heap: &Heap, asked: u64) -> Error {
+        let slot = self.node.window().slot_len();
+        Error::SlotFull { rank: self.node.who().rank, asked, slot, free: heap.free_bytes() }
+    }
+
+    fn trim(&self, heap: &mut Heap, mark: u64) {
+        heap.trim(mark).iter().for_each(|range| self.give_back(range));
+    }
+
+    fn give_back(&self, range: &Range<u64>) {
+        self.node.give_back(self.in_slot(range));
+    }
+
+    /// A range of the heap's books, as it lies in the slot.
+    fn in_slot(&self, range: &Range<u64>) -> Range<u64> {
+        let end = self.node.window().slot_len();
+        end - range.end..end - range.start
+    }
+}
