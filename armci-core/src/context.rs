@@ -27,6 +27,7 @@ use progress_thread::ProgressThread;
 
 use crate::am::origin::Origin;
 use crate::am::service::Service;
+use crate::collectives::Gathering;
 use crate::config::{Config, Protocol};
 use crate::error::{Error, Result};
 use crate::job::Bootstrap;
@@ -36,6 +37,7 @@ use crate::memory::private::Private;
 use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
+use crate::team::Teams;
 use crate::transport::{Transport, Wire};
 use crate::world::World;
 
@@ -122,8 +124,9 @@ pub(crate) struct Context {
 /// What belongs to the thread that joined: the rank's part in all that is collective.
 pub(crate) struct Primary {
     pub(crate) books: RefCell<Books>,
-    /// Rounds of exchange so far.
-    pub(crate) rounds: Cell<u64>,
+    /// All ranks of the job.
+    pub(crate) everyone: Rc<Gathering>,
+    pub(crate) teams: Teams,
     pub(crate) progress: RefCell<Option<ProgressThread>>,
     pub(crate) bootstrap: RefCell<Box<dyn Bootstrap>>,
 }

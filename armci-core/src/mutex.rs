@@ -51,8 +51,9 @@
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 
+use crate::allocation::Region;
 use crate::error::{Error, Result};
-use crate::memory::{GlobalPtr, Region};
+use crate::memory::GlobalPtr;
 use crate::world::World;
 
 /// A tail has a line of its own: all ranks change it.

@@ -15,8 +15,9 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
+use crate::allocation::Region;
 use crate::error::{Error, Result};
-use crate::memory::{GlobalPtr, Region};
+use crate::memory::GlobalPtr;
 use crate::rma::by_message;
 use crate::transport::{Rmw, RmwKind, Transport};
 use crate::world::World;

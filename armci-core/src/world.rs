@@ -6,7 +6,7 @@
 //! in between is written as further methods in rooms of their own: `allocation`,
 //! `rma`, `rmw`, `notify`, `collectives`, `messages`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use progress_thread::{Options, ProgressThread};
 
 use crate::am::origin::Origin;
 use crate::am::service::Service;
+use crate::collectives::{Collective, Gathering};
 use crate::config::{Config, Progress, Protocol};
 use crate::context::{Context, Primary, Shared, Threads, has_left};
 use crate::error::{Error, Result};
@@ -23,9 +24,8 @@ use crate::job;
 use crate::memory::books::Books;
 use crate::memory::private::Private;
 use crate::node::Node;
-use crate::node::exchange::ExchangeBuffers;
 use crate::stats::{Counters, Statistics};
-use crate::sync::bell::Bell;
+use crate::team::Teams;
 use crate::transport::Wire;
 
 /// How long a wait spins before it sleeps, with a core per rank and without.
@@ -88,14 +88,15 @@ impl World {
         let spin = config.spin.unwrap_or(if crowded { SPIN_CROWDED } else { SPIN });
         let primary = Primary {
             books: RefCell::new(Books::new(node.heap_len())),
-            rounds: Cell::new(0),
+            everyone: Rc::new(Gathering::of_node(node.clone())),
+            teams: Teams::new(&service),
             progress: RefCell::new(progress),
             bootstrap: RefCell::new(bootstrap),
         };
         let shared = Shared::new(config, node, transport, service, spin, crowded);
         let world = World::of(Context::new(&shared, Some(primary))?);
         // Only now is every rank ready to be sent to.
-        world.meet();
+        world.synchronize()?;
         Ok(world)
     }
 
@@ -208,23 +209,12 @@ impl World {
         World { context }
     }
 
-    /// Meets all ranks; nothing else.
-    pub(crate) fn meet(&self) {
-        let node = self.node();
-        let ranks = node.ranks();
-        if ranks == 1 {
-            return;
-        }
-        // Ranks without a progress thread sleep where messages wake them too.
-        let others = || (0..ranks).map(|slot| node.control(slot)).filter(|control| !control.attention.threaded());
-        let ring_others = || others().for_each(|control| control.main_bell.ring());
-        let wait = |bell: &Bell, ready: &mut dyn FnMut() -> bool| self.origin().wait_with_all(bell, ready);
-        node.barrier().arrive(ranks as u32, ring_others, wait);
-    }
-
-    /// The exchange buffers of a rank.
-    pub(crate) fn exchange_of(&self, rank: usize) -> &ExchangeBuffers {
-        &self.context.node.control(rank).exchange
+    /// All ranks, for a collective call.
+    #[inline]
+    pub(crate) fn collective(&self) -> Result<Collective<'_>> {
+        let gathering = &self.primary()?.everyone;
+        gathering.ready()?;
+        Ok(Collective { world: self, gathering })
     }
 
     /// What this rank hands out of its slot by itself.
@@ -238,7 +228,7 @@ impl World {
     }
 
     #[inline]
-    pub(crate) fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &Arc<Node> {
         &self.context.node
     }
 

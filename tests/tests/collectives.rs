@@ -187,3 +187,145 @@ fn nothing_can_be_asked_after_finalize() {
         assert!(armci_core::World::init().is_err(), "a process joins once");
     });
 }
+
+#[test]
+fn reductions_of_all_types_and_kinds() {
+    use num_complex::{Complex32, Complex64};
+
+    for_each([1, 2, 3, 4, 5], |world| {
+        let (me, size) = (world.rank() as i64, world.size() as i64);
+        let signed = |rank: i64| if rank % 2 == 0 { -rank - 1 } else { rank + 1 };
+        // From 256 numbers on, ranks share the work.
+        for len in [1, 8, 300, 5000] {
+            macro_rules! check {
+                ($number:ty, $reduce:ident, $expected:expr) => {{
+                    let mut values = vec![signed(me) as $number; len];
+                    world.all_reduce(&mut values, Reduce::$reduce).unwrap();
+                    assert!(values.iter().all(|value| *value == $expected as $number), "{:?}", &values[..1]);
+                }};
+            }
+            let all = || (0..size).map(signed);
+            macro_rules! of_type {
+                ($($number:ty),*) => {$(
+                    check!($number, Sum, all().sum::<i64>());
+                    check!($number, Product, all().product::<i64>());
+                    check!($number, Min, all().min().unwrap());
+                    check!($number, Max, all().max().unwrap());
+                    check!($number, AbsMin, 1);
+                    check!($number, AbsMax, size);
+                )*};
+            }
+            of_type!(i32, i64, f32, f64);
+            check!(i32, And, all().reduce(|a, b| a & b).unwrap());
+            check!(i64, Or, all().reduce(|a, b| a | b).unwrap());
+            check!(u64, Or, all().reduce(|a, b| a | b).unwrap());
+            let mut small = vec![Complex32::new(1.0, me as f32); len];
+            world.all_reduce(&mut small, Reduce::Sum).unwrap();
+            assert!(small.iter().all(|value| *value == Complex32::new(size as f32, (size * (size - 1) / 2) as f32)));
+            let mut large = vec![Complex64::new(0.0, 1.0); len];
+            world.all_reduce(&mut large, Reduce::Product).unwrap();
+            assert!(large.iter().all(|value| *value == Complex64::new(0.0, 1.0).powu(size as u32)));
+        }
+        assert!(matches!(world.all_reduce(&mut [1.0f64], Reduce::And), Err(Error::Argument(_))));
+        assert!(matches!(world.all_reduce(&mut [Complex64::default()], Reduce::Max), Err(Error::Argument(_))));
+    });
+}
+
+#[test]
+fn an_exchange_gives_each_its_share() {
+    matrix(|world| {
+        let (me, size) = (world.rank(), world.size());
+        for len in [0usize, 1, 5, 1000, 6000] {
+            let mine: Vec<u32> = (0..len * size).map(|at| (1_000_000 * me + at) as u32).collect();
+            let theirs = world.exchange(&mine).unwrap();
+            let expected: Vec<u32> =
+                (0..len * size).map(|at| (1_000_000 * (at / len) + me * len + at % len) as u32).collect();
+            assert_eq!(theirs, expected);
+        }
+        if size > 1 {
+            assert!(matches!(world.exchange(&vec![0u8; size + 1]), Err(Error::Argument(_))));
+        }
+    });
+}
+
+#[test]
+fn a_split_barrier_completes_and_does_not_hold_up() {
+    matrix(|world| {
+        let region = world.allocate(8 * world.size()).unwrap();
+        let (me, right) = (world.rank(), (world.rank() + 1) % world.size());
+        for round in 0..200i64 {
+            world.put_value(round, region.at(right, me)).unwrap();
+            let mut arrival = world.begin_barrier().unwrap();
+            if !arrival.test() {
+                let refusal = world.barrier().unwrap_err().to_string();
+                assert!(refusal.contains("split-phase"), "{refusal}");
+            }
+            match round % 3 {
+                0 => arrival.wait().unwrap(),
+                1 => {
+                    while !arrival.test() {
+                        // Something else to do: serve, by a call that waits for nothing.
+                        world.fence_all().unwrap();
+                        std::thread::yield_now();
+                    }
+                }
+                _ => drop(arrival),
+            }
+            let left = (me + world.size() - 1) % world.size();
+            assert_eq!(world.get_value::<i64>(region.at(me, left)).unwrap(), round);
+            world.barrier().unwrap();
+        }
+        world.free(region).unwrap();
+    });
+}
+
+/// A large part on one rank costs the others nothing.
+#[test]
+fn parts_that_differ_much_are_taken_separately() {
+    for_each([2, 3, 4], |world| {
+        const LARGE: usize = 64 << 20;
+        let start = world.statistics().node_memory;
+        world.synchronize().unwrap();
+        let mine = if world.rank() + 1 == world.size() { LARGE } else { 8 * world.rank() };
+        let region = world.allocate(mine).unwrap();
+        let taken = world.statistics().node_memory - start;
+        assert!((LARGE as u64..LARGE as u64 + (1 << 20)).contains(&taken), "{taken} bytes were taken");
+        let last = world.size() - 1;
+        world.put_value(world.rank() as i64, region.at(last, LARGE / 8 - 1 - world.rank())).unwrap();
+        assert!(matches!(world.put_value(1u8, region.at(0, 0)), Err(Error::Bounds { len: 0, .. })));
+        world.barrier().unwrap();
+        for rank in 0..world.size() {
+            assert_eq!(world.get_value::<i64>(region.at(last, LARGE / 8 - 1 - rank)).unwrap(), rank as i64);
+        }
+        world.barrier().unwrap();
+        world.free(region).unwrap();
+    });
+}
+
+#[test]
+fn local_regions_are_reached_by_all_and_not_after_their_end() {
+    matrix(|world| {
+        let mine: Vec<_> = (0..20).map(|number| world.allocate_local(100 * number + 8).unwrap()).collect();
+        for (number, region) in mine.iter().enumerate() {
+            let places = world.all_gather(&[region.at::<i64>(0)]).unwrap();
+            let right = (world.rank() + 1) % world.size();
+            world.put_value((1000 * world.rank() + number) as i64, places[right]).unwrap();
+            assert!(matches!(
+                world.put_value(0i64, places[right].add(100 * number / 8 + 1)),
+                Err(Error::Bounds { .. })
+            ));
+        }
+        world.barrier().unwrap();
+        let left = (world.rank() + world.size() - 1) % world.size();
+        for (number, region) in mine.into_iter().enumerate() {
+            let place = region.at::<i64>(0);
+            assert_eq!(world.get_value(place).unwrap(), (1000 * left + number) as i64);
+            let address = world.address_of(place).unwrap();
+            assert_eq!(world.locate(world.rank(), address).unwrap().rank(), world.rank());
+            world.free_local(region).unwrap();
+            assert!(matches!(world.get_value(place), Err(Error::NoRegion { .. })));
+            assert!(matches!(world.locate(world.rank(), address), Err(Error::Address { .. })));
+        }
+        world.barrier().unwrap();
+    });
+}

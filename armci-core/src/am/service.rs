@@ -81,6 +81,11 @@ impl Service {
         self.sleeping.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Wakes the rank's own threads that wait inside a call, to look at what they wait for.
+    pub(crate) fn ring_waiters(&self) {
+        self.node.mine().main_bell.ring();
+    }
+
     /// The user's handlers.
     pub(crate) fn handlers(&self) -> &Handlers {
         &self.handlers

@@ -1,126 +1,64 @@
-//! What all ranks do together: barrier, broadcast, all-reduce, gather.
+//! What ranks do together: barrier, broadcast, all-reduce, gather, exchange.
 //!
-//! All are collective: every rank calls them in the same order, with the same
-//! sizes. Reductions combine in rank order on every rank, so all get the same bits.
-//!
-//! # Safety
-//! EXCHANGE-ROUND (see `node/exchange.rs`): rounds are made by `World::round` only, which keeps their order.
-#![allow(unsafe_code)]
+//! All are collective over the world or a team: each of its ranks calls them in the same order, with the same sizes,
+//! from the thread that joined. Reductions combine in rank order on every rank, so all get the same bits. On a node
+//! every member writes what it has into its own buffer, all meet, each reads what it needs ([`gathering`]).
+
+mod gathering;
+mod reduce;
+
+pub(crate) use gathering::{Gathering, Members};
+pub use reduce::{Number, Reduce};
+
+use std::rc::Rc;
 
 use bytemuck::Pod;
 
-use crate::context::Primary;
 use crate::error::{Error, Result};
 use crate::node::exchange::EXCHANGE_BYTES;
+use crate::team::Team;
 use crate::world::World;
 
-/// How a reduction combines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reduce {
-    /// The sum; integers wrap.
-    Sum,
-    /// The product; integers wrap.
-    Product,
-    /// The smallest.
-    Min,
-    /// The largest.
-    Max,
+/// A reduction of at least this many bytes is divided among its ranks, if they are several.
+const DIVIDE_BYTES: usize = 2048;
+const DIVIDE_RANKS: usize = 4;
+
+/// A gathering, and the context of the thread that is its member.
+#[derive(Clone, Copy)]
+pub(crate) struct Collective<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) gathering: &'a Rc<Gathering>,
 }
 
-/// A number that reductions combine: `i32`, `i64`, `u64`, `f32`, `f64`.
-pub trait Number: Pod + sealed::Sealed {
-    /// `self` and `other`, combined.
-    fn combine(self, reduce: Reduce, other: Self) -> Self;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! numbers {
-    ($($number:ty: $add:ident, $mul:ident);* $(;)?) => {$(
-        impl sealed::Sealed for $number {}
-        impl Number for $number {
-            #[inline]
-            fn combine(self, reduce: Reduce, other: Self) -> Self {
-                match reduce {
-                    Reduce::Sum => self.$add(other),
-                    Reduce::Product => self.$mul(other),
-                    Reduce::Min => self.min(other),
-                    Reduce::Max => self.max(other),
-                }
-            }
-        }
-    )*};
-}
-use std::ops::{Add, Mul};
-numbers! {
-    i32: wrapping_add, wrapping_mul;
-    i64: wrapping_add, wrapping_mul;
-    u64: wrapping_add, wrapping_mul;
-    f32: add, mul;
-    f64: add, mul;
-}
-
-impl World {
-    /// Shows `mine` to all ranks and meets them; returns the round to read the others' buffers with.
-    fn round(&self, primary: &Primary, mine: &[u8]) -> u64 {
-        let round = primary.rounds.replace(primary.rounds.get() + 1);
-        // SAFETY: EXCHANGE-ROUND: our own buffers, and this round's barrier comes next.
-        unsafe { self.exchange_of(self.rank()).write(round, mine) };
-        self.meet();
-        round
+impl Collective<'_> {
+    /// Meets all; nothing else.
+    #[inline]
+    pub(crate) fn meet(self) {
+        self.gathering.meet(self.world.origin());
     }
 
-    /// Waits until all ranks are here and everything any of them wrote is in place (`ARMCI_Barrier`). Collective.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if a put or accumulate by message was refused since the last fence.
-    pub fn barrier(&self) -> Result<()> {
-        self.primary()?;
+    #[inline]
+    fn barrier(self) -> Result<()> {
         // Even a rank with something to report must meet the others.
-        let fenced = self.fence_all();
+        let fenced = self.world.fence_all();
         self.meet();
         fenced
     }
 
-    /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
-    ///
-    /// # Errors
-    /// If this rank has left the job.
-    pub fn synchronize(&self) -> Result<()> {
-        self.primary()?;
-        self.meet();
-        Ok(())
-    }
-
-    /// Gives every rank the values that `root` has (`armci_msg_brdcst`). Collective.
-    ///
-    /// # Errors
-    /// [`Error::Rank`] if there is no such root.
-    pub fn broadcast<T: Pod>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        let primary = self.primary()?;
-        if root >= self.size() {
-            return Err(Error::Rank { rank: root, size: self.size() });
-        }
+    fn broadcast<T: Pod>(self, root: usize, values: &mut [T]) -> Result<()> {
+        self.gathering.check(root)?;
+        let is_root = root == self.gathering.me();
         for piece in bytemuck::cast_slice_mut::<T, u8>(values).chunks_mut(EXCHANGE_BYTES) {
-            let mine = if root == self.rank() { &*piece } else { &[] };
-            let round = self.round(primary, mine);
-            if root != self.rank() {
-                // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
-                unsafe { self.exchange_of(root).read(round, piece) };
+            let round = self.gathering.round(self.world.origin(), if is_root { &*piece } else { &[] });
+            if !is_root {
+                round.read(root, 0, piece);
             }
         }
         Ok(())
     }
 
-    /// Combines the values of all ranks, element by element, and gives all the result (`armci_msg_gop`). Collective.
-    ///
-    /// # Errors
-    /// If the job has ended.
-    pub fn all_reduce<T: Number>(&self, values: &mut [T], reduce: Reduce) -> Result<()> {
-        let primary = self.primary()?;
+    pub(crate) fn all_reduce<T: Number>(self, values: &mut [T], reduce: Reduce) -> Result<()> {
+        reduce::check::<T>(reduce)?;
         // A few numbers, the common case, need no memory from the allocator.
         let (mut few, mut many);
         let theirs: &mut [T] = if values.len() <= 8 {
@@ -131,37 +69,201 @@ impl World {
             &mut many
         };
         for piece in values.chunks_mut(theirs.len()) {
-            let round = self.round(primary, bytemuck::cast_slice(piece));
             let theirs = &mut theirs[..piece.len()];
-            for rank in 0..self.size() {
-                // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
-                unsafe { self.exchange_of(rank).read(round, bytemuck::cast_slice_mut(theirs)) };
-                for (value, other) in piece.iter_mut().zip(&*theirs) {
-                    *value = if rank == 0 { *other } else { value.combine(reduce, *other) };
-                }
+            if size_of_val(piece) >= DIVIDE_BYTES && self.gathering.len() >= DIVIDE_RANKS {
+                self.reduce_divided(piece, theirs, reduce);
+            } else {
+                self.reduce_whole(piece, 0, theirs, reduce);
             }
         }
         Ok(())
     }
 
-    /// Gives every rank the values of every rank, in rank order. Collective; all bring the same number.
-    ///
-    /// # Errors
-    /// If the job has ended.
-    pub fn all_gather<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
-        let primary = self.primary()?;
-        let mut all = vec![T::zeroed(); mine.len() * self.size()];
+    /// Shows `values`, and combines those of all in the range of `theirs` that begins at element `from`, into the same
+    /// range of `values`.
+    fn reduce_whole<T: Number>(self, values: &mut [T], from: usize, theirs: &mut [T], reduce: Reduce) {
+        let round = self.gathering.round(self.world.origin(), bytemuck::cast_slice(values));
+        let result = &mut values[from..from + theirs.len()];
+        for member in 0..self.gathering.len() {
+            round.read(member, from * size_of::<T>(), bytemuck::cast_slice_mut(theirs));
+            for (value, other) in result.iter_mut().zip(&*theirs) {
+                *value = if member == 0 { *other } else { value.combine(reduce, *other) };
+            }
+        }
+        if self.gathering.len() == 1 && matches!(reduce, Reduce::AbsMin | Reduce::AbsMax) {
+            // Nothing was combined, so the sign is still there.
+            result.iter_mut().for_each(|value| *value = value.combine(reduce, *value));
+        }
+    }
+
+    /// The same for all values: each rank combines its share of them, and all show each other the results.
+    fn reduce_divided<T: Number>(self, values: &mut [T], theirs: &mut [T], reduce: Reduce) {
+        let (ranks, me) = (self.gathering.len(), self.gathering.me());
+        let share = values.len().div_ceil(ranks);
+        let of = |member: usize| (member * share).min(values.len())..((member + 1) * share).min(values.len());
+        let shares: Vec<_> = (0..ranks).map(of).collect();
+        let mine = shares[me].clone();
+        self.reduce_whole(values, mine.start, &mut theirs[..mine.len()], reduce);
+        let round = self.gathering.round(self.world.origin(), bytemuck::cast_slice(&values[mine]));
+        for (member, share) in shares.into_iter().enumerate().filter(|(member, _)| *member != me) {
+            round.read(member, 0, bytemuck::cast_slice_mut(&mut values[share]));
+        }
+    }
+
+    pub(crate) fn all_gather<T: Pod>(self, mine: &[T]) -> Vec<T> {
+        let mut all = vec![T::zeroed(); mine.len() * self.gathering.len()];
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut all);
         let mine: &[u8] = bytemuck::cast_slice(mine);
         for (index, piece) in mine.chunks(EXCHANGE_BYTES).enumerate() {
-            let round = self.round(primary, piece);
-            for rank in 0..self.size() {
-                let start = rank * mine.len() + index * EXCHANGE_BYTES;
-                let to = &mut bytes[start..start + piece.len()];
-                // SAFETY: EXCHANGE-ROUND: `round` has passed this round's barrier.
-                unsafe { self.exchange_of(rank).read(round, to) };
+            let round = self.gathering.round(self.world.origin(), piece);
+            for member in 0..self.gathering.len() {
+                let start = member * mine.len() + index * EXCHANGE_BYTES;
+                round.read(member, 0, &mut bytes[start..start + piece.len()]);
+            }
+        }
+        all
+    }
+
+    fn exchange<T: Pod>(self, mine: &[T]) -> Result<Vec<T>> {
+        let (ranks, me) = (self.gathering.len(), self.gathering.me());
+        if !mine.len().is_multiple_of(ranks) {
+            let len = mine.len();
+            return Err(Error::Argument(format!(
+                "{len} elements were to be exchanged by {ranks} ranks in equal shares"
+            )));
+        }
+        let mut all = vec![T::zeroed(); mine.len()];
+        let to = bytemuck::cast_slice_mut::<T, u8>(&mut all);
+        let from: &[u8] = bytemuck::cast_slice(mine);
+        let block = from.len() / ranks;
+        // A round shows a piece for every member.
+        let piece = (EXCHANGE_BYTES / ranks).clamp(1, block.max(1));
+        let mut shown = Vec::with_capacity(piece * ranks);
+        for start in (0..block).step_by(piece) {
+            let len = piece.min(block - start);
+            shown.clear();
+            (0..ranks).for_each(|member| shown.extend_from_slice(&from[member * block + start..][..len]));
+            let round = self.gathering.round(self.world.origin(), &shown);
+            for member in 0..ranks {
+                round.read(member, me * len, &mut to[member * block + start..][..len]);
             }
         }
         Ok(all)
     }
 }
+
+/// A barrier that this rank has arrived at; see [`World::begin_barrier`].
+#[derive(Debug)]
+#[must_use = "whoever arrives at a barrier has to wait for the others some time"]
+pub struct Arrival {
+    world: World,
+    gathering: Rc<Gathering>,
+    /// What is to end; none if all are here already.
+    epoch: Option<u32>,
+    fenced: Result<()>,
+}
+
+impl Arrival {
+    /// Whether all have arrived.
+    pub fn test(&mut self) -> bool {
+        if self.epoch.is_some_and(|epoch| self.gathering.test(epoch)) {
+            self.epoch = None;
+        }
+        self.epoch.is_none()
+    }
+
+    /// Waits until all have arrived. (Dropping it does the same, but hears of no error.)
+    ///
+    /// # Errors
+    /// As [`World::barrier`].
+    pub fn wait(mut self) -> Result<()> {
+        std::mem::replace(&mut self.fenced, Ok(()))
+    }
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        if let Some(epoch) = self.epoch {
+            self.gathering.end(self.world.origin(), epoch);
+        }
+    }
+}
+
+/// The calls, which the world and teams have alike.
+macro_rules! faces {
+    ($face:ty) => {
+        impl $face {
+            /// Waits until all ranks are here and everything any of them wrote is in place (`ARMCI_Barrier`).
+            /// Collective.
+            ///
+            /// What a rank's other threads wrote is in place if they have fenced.
+            ///
+            /// # Errors
+            /// [`Error::Refused`](crate::Error::Refused) if a put or accumulate by message was refused since the last
+            /// fence.
+            #[inline]
+            pub fn barrier(&self) -> Result<()> {
+                self.collective()?.barrier()
+            }
+
+            /// Begins a barrier: completes everything this rank wrote, says that it is here, and goes on; all are here
+            /// once [`Arrival::test`] says so, or [`Arrival::wait`] returns. Collective.
+            ///
+            /// No other collective call over the same ranks may come in between: it is refused.
+            ///
+            /// # Errors
+            /// If this rank has left the job. What [`barrier`](Self::barrier) would report, [`Arrival::wait`] does.
+            pub fn begin_barrier(&self) -> Result<Arrival> {
+                let Collective { world, gathering } = self.collective()?;
+                let (fenced, epoch) = (world.fence_all(), gathering.begin());
+                Ok(Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced })
+            }
+
+            /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
+            ///
+            /// # Errors
+            /// If this rank has left the job.
+            #[inline]
+            pub fn synchronize(&self) -> Result<()> {
+                self.collective()?.meet();
+                Ok(())
+            }
+
+            /// Gives every rank the values that rank `root` of these has (`armci_msg_brdcst`). Collective.
+            ///
+            /// # Errors
+            /// [`Error::Rank`](crate::Error::Rank) if there is no such root.
+            pub fn broadcast<T: Pod>(&self, root: usize, values: &mut [T]) -> Result<()> {
+                self.collective()?.broadcast(root, values)
+            }
+
+            /// Combines the values of all ranks, element by element, and gives all the result (`armci_msg_gop`).
+            /// Collective.
+            ///
+            /// # Errors
+            /// [`Error::Argument`](crate::Error::Argument) if these numbers cannot be combined so.
+            pub fn all_reduce<T: Number>(&self, values: &mut [T], reduce: Reduce) -> Result<()> {
+                self.collective()?.all_reduce(values, reduce)
+            }
+
+            /// Gives every rank the values of all, in rank order; all have equally many. Collective.
+            ///
+            /// # Errors
+            /// If this rank has left the job.
+            pub fn all_gather<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
+                Ok(self.collective()?.all_gather(mine))
+            }
+
+            /// Gives each rank its share of everybody's values: `mine` has one block for each rank, in rank order, and
+            /// so has the result from each rank. Collective.
+            ///
+            /// # Errors
+            /// [`Error::Argument`](crate::Error::Argument) if `mine` does not divide into equal blocks.
+            pub fn exchange<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
+                self.collective()?.exchange(mine)
+            }
+        }
+    };
+}
+faces!(World);
+faces!(Team);

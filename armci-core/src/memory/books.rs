@@ -3,8 +3,6 @@
 //! Every rank makes the same collective calls in the same order, so all books
 //! are equal; a digest of the calls so far lets ranks find out when they are not.
 
-use std::collections::BTreeMap;
-
 use super::heap::{Block, Heap};
 use super::region::{Names, RegionId};
 
@@ -13,8 +11,6 @@ use super::region::{Names, RegionId};
 pub(crate) struct Books {
     pub(crate) heap: Heap,
     pub(crate) names: Names,
-    /// Which region begins where in every slot.
-    pub(crate) by_offset: BTreeMap<u64, RegionId>,
     /// A digest of all allocations and frees so far, to be compared between ranks.
     pub(crate) history: u64,
 }
@@ -22,7 +18,7 @@ pub(crate) struct Books {
 impl Books {
     /// The books of a heap of `capacity` bytes in which nothing is allocated.
     pub(crate) fn new(capacity: u64) -> Self {
-        Books { heap: Heap::new(capacity), names: Names::default(), by_offset: BTreeMap::new(), history: 0 }
+        Books { heap: Heap::new(capacity), names: Names::symmetric(), history: 0 }
     }
 
     /// The name and block that the next allocation of `bytes` gets, if a resident block lies ready for it.

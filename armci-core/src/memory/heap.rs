@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Alignment of every block: a cache line.
-const LINE: u64 = 64;
+pub(crate) const LINE: u64 = 64;
 /// Granularity of residence.
 pub(crate) const PAGE: u64 = 4096;
 /// Largest block kept in a list of its size class.

@@ -7,6 +7,7 @@
 //!                           | part of region 0.1 | part of region 1.1 | free ...
 //! ```
 
+pub(crate) mod address_map;
 pub(crate) mod books;
 pub(crate) mod heap;
 pub(crate) mod ledger;
@@ -14,4 +15,4 @@ pub(crate) mod private;
 pub(crate) mod region;
 pub(crate) mod window;
 
-pub use region::{GlobalPtr, Region, RegionId};
+pub use region::{GlobalPtr, RegionId};

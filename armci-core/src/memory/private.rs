@@ -8,7 +8,9 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::RegionId;
 use super::heap::{Block, Heap};
+use super::region::{Names, Part};
 use crate::error::{Error, Result};
 use crate::node::Node;
 
@@ -25,6 +27,7 @@ pub(crate) struct Private {
 #[derive(Debug)]
 struct State {
     heap: Heap,
+    names: Names,
     /// Bytes from the bottom that the symmetric heap has taken.
     symmetric: u64,
 }
@@ -33,7 +36,7 @@ impl Private {
     /// The empty private heap of this rank of `node`.
     pub(crate) fn new(node: Arc<Node>) -> Self {
         let heap = Heap::new(node.heap_len());
-        Private { node, books: Mutex::new(State { heap, symmetric: 0 }) }
+        Private { node, books: Mutex::new(State { heap, names: Names::private(), symmetric: 0 }) }
     }
 
     fn books(&self) -> MutexGuard<'_, State> {
@@ -46,7 +49,7 @@ impl Private {
     /// [`Error::Memory`], [`Error::SlotFull`]; nothing was taken.
     pub(crate) fn allocate(&self, bytes: u64, populate: bool) -> Result<Block> {
         let mut books = self.books();
-        let State { heap, symmetric } = &mut *books;
+        let State { heap, symmetric, .. } = &mut *books;
         let block = heap.allocate(bytes.max(1)).ok_or_else(|| self.full(heap, bytes))?;
         if heap.reach() + *symmetric > self.node.heap_len() {
             heap.free(block);
@@ -86,6 +89,33 @@ impl Private {
         self.trim(&mut books.heap, KEEP_RESIDENT);
     }
 
+    /// Takes a block of at least `bytes`, and makes it known to the node as a region of this rank.
+    ///
+    /// # Errors
+    /// As [`Private::allocate`]; [`Error::RegionTableFull`].
+    pub(crate) fn enter(&self, bytes: u64) -> Result<(RegionId, Block)> {
+        let block = self.allocate(bytes, true)?;
+        let taken = self.books().names.take();
+        let id = match taken {
+            Ok(id) => id,
+            Err(full) => {
+                self.free(block);
+                return Err(full);
+            }
+        };
+        let offset = self.offset(&block);
+        self.node.publish(id, Part { offset, len: bytes }, offset..offset + block.len);
+        Ok((id, block))
+    }
+
+    /// Ends what [`Private::enter`] began.
+    pub(crate) fn leave(&self, id: RegionId, block: Block) {
+        let offset = self.offset(&block);
+        self.node.withdraw(id, offset..offset + block.len);
+        self.books().names.give_back(id);
+        self.free(block);
+    }
+
     /// Where a block begins, from the beginning of the slot.
     pub(crate) fn offset(&self, block: &Block) -> u64 {
         self.node.window().slot_len() - block.offset - block.len
@@ -99,6 +129,11 @@ impl Private {
             books.symmetric = reach;
         }
         admitted
+    }
+
+    /// Gives all free pages back.
+    pub(crate) fn keep_nothing(&self) {
+        self.trim(&mut self.books().heap, 0);
     }
 
     fn full(&self, heap: &Heap, asked: u64) -> Error {

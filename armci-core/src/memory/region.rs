@@ -8,19 +8,34 @@
 //!
 //! An entry's generation grows each time the index is used anew, so a pointer
 //! that outlives its region finds a different one and is refused.
+//!
+//! Indexes come from three ranges: regions of the whole job have one index
+//! everywhere; a rank's private ones, and memory registered with it, have
+//! indexes of that rank's own.
+//!
+//! # Safety
+//! FLAT: a type laid out as C does, of plain numbers, without padding.
+#![allow(unsafe_code)]
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
+use crate::error::{Error, Result};
 use crate::primitive::{AtomicU64, Ordering};
 
-/// Regions that can be alive at once.
-pub(crate) const MAX_REGIONS: usize = 16 << 10;
+/// Indexes of regions that are the same on every rank of the job.
+pub(crate) const SYMMETRIC: Range<u32> = 0..20 << 10;
+/// Indexes of regions of one rank's private heap, given by that rank.
+pub(crate) const PRIVATE: Range<u32> = 20 << 10..28 << 10;
+/// Indexes of registered memory, which lies in no window: only its owner reaches it directly.
+pub(crate) const REGISTERED: Range<u32> = 28 << 10..32 << 10;
 
-/// The name of a region: the same on every rank.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// The name of a region at a rank: the same on every rank, for regions that the whole job allocated.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Pod, Zeroable)]
 pub struct RegionId {
     pub(crate) index: u32,
     pub(crate) generation: u32,
@@ -39,6 +54,18 @@ impl fmt::Debug for RegionId {
 }
 
 impl RegionId {
+    /// Whether every rank knows the region by this name.
+    #[inline]
+    pub(crate) fn is_symmetric(self) -> bool {
+        self.index < SYMMETRIC.end
+    }
+
+    /// Whether it lies in no window.
+    #[inline]
+    pub(crate) fn is_registered(self) -> bool {
+        self.index >= REGISTERED.start
+    }
+
     /// The two numbers in one word, as messages carry them.
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.index) << 32 | u64::from(self.generation)
@@ -59,11 +86,14 @@ pub(crate) struct Part {
     pub(crate) len: u64,
 }
 
+/// Set beside the generation of a live region.
+const LIVE: u64 = 1 << 32;
+
 /// One entry, as it lies in the window.
 #[repr(C, align(32))]
 #[derive(Debug)]
 struct Entry {
-    /// Generation of the live region, or 0.
+    /// [`LIVE`] and the generation of the live region, or 0: no pointer's generation, whatever its bits, is that.
     generation: AtomicU64,
     offset: AtomicU64,
     len: AtomicU64,
@@ -72,7 +102,7 @@ struct Entry {
 /// A rank's table, as it lies in the window. All zero bytes are an empty table.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct RegionTable([Entry; MAX_REGIONS]);
+pub(crate) struct RegionTable([Entry; REGISTERED.end as usize]);
 
 impl RegionTable {
     /// Where this rank's part of `id` lies; `None` if there is no such region (any more).
@@ -80,8 +110,16 @@ impl RegionTable {
     pub(crate) fn part(&self, id: RegionId) -> Option<Part> {
         let entry = self.0.get(id.index as usize)?;
         // Acquire pairs with `publish`: offset and length belong to this generation or a later one.
-        (entry.generation.load(Ordering::Acquire) == u64::from(id.generation))
+        (entry.generation.load(Ordering::Acquire) == LIVE | u64::from(id.generation))
             .then(|| Part { offset: entry.offset.load(Ordering::Relaxed), len: entry.len.load(Ordering::Relaxed) })
+    }
+
+    /// The live region of this index, and this rank's part of it.
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<(RegionId, Part)> {
+        let generation = self.0.get(index as usize)?.generation.load(Ordering::Acquire) as u32;
+        let id = RegionId { index, generation };
+        Some((id, self.part(id)?))
     }
 
     /// Makes a part known to every rank of the node. Only the table's owner calls this.
@@ -89,7 +127,7 @@ impl RegionTable {
         let entry = &self.0[id.index as usize];
         entry.offset.store(part.offset, Ordering::Relaxed);
         entry.len.store(part.len, Ordering::Relaxed);
-        entry.generation.store(u64::from(id.generation), Ordering::Release);
+        entry.generation.store(LIVE | u64::from(id.generation), Ordering::Release);
     }
 
     /// Forgets a part. Only the table's owner calls this.
@@ -98,83 +136,77 @@ impl RegionTable {
     }
 }
 
-/// Hands out region names; every rank makes the same calls, so all agree without talking.
-#[derive(Debug, Default)]
+/// Hands out region names. Every rank makes the same calls for symmetric ones, so all agree without talking.
+#[derive(Debug)]
 pub(crate) struct Names {
+    range: Range<u32>,
     free: Vec<u32>,
     generations: Vec<u32>,
 }
 
 impl Names {
-    /// The name that [`Names::take`] would give.
-    pub(crate) fn next(&self) -> Option<RegionId> {
-        let index = match self.free.last() {
-            Some(index) => *index as usize,
-            None => self.generations.len(),
-        };
-        // 0 means "no region", so the count skips it when it wraps.
-        let generation = self.generations.get(index).map_or(1, |last| last.checked_add(1).unwrap_or(1));
-        (index < MAX_REGIONS).then_some(RegionId { index: index as u32, generation })
+    /// The names of regions that the whole job allocates.
+    pub(crate) fn symmetric() -> Self {
+        Self::of(SYMMETRIC)
     }
 
-    /// A name nobody has; `None` if [`MAX_REGIONS`] are alive.
-    pub(crate) fn take(&mut self) -> Option<RegionId> {
-        let id = self.next()?;
+    /// The names of regions of this rank's private heap.
+    pub(crate) fn private() -> Self {
+        Self::of(PRIVATE)
+    }
+
+    /// The names of this rank's registered memory.
+    pub(crate) fn registered() -> Self {
+        Self::of(REGISTERED)
+    }
+
+    fn of(range: Range<u32>) -> Self {
+        Names { range, free: Vec::new(), generations: Vec::new() }
+    }
+
+    /// The name that [`Names::take`] would give.
+    pub(crate) fn next(&self) -> Option<RegionId> {
+        let index = self.free.last().copied().unwrap_or(self.range.start + self.generations.len() as u32);
+        // 0 means "no region", so the count skips it when it wraps.
+        let generation = self.generations.get(self.at(index)).map_or(1, |last| last.checked_add(1).unwrap_or(1));
+        self.range.contains(&index).then_some(RegionId { index, generation })
+    }
+
+    /// A name nobody has.
+    ///
+    /// # Errors
+    /// [`Error::RegionTableFull`].
+    pub(crate) fn take(&mut self) -> Result<RegionId> {
+        let id = self.next().ok_or(Error::RegionTableFull { limit: self.range.len() })?;
+        let at = self.at(id.index);
         match self.free.pop() {
-            Some(index) => self.generations[index as usize] = id.generation,
+            Some(_) => self.generations[at] = id.generation,
             None => self.generations.push(id.generation),
         }
-        Some(id)
+        Ok(id)
     }
 
     /// Takes a name back.
     pub(crate) fn give_back(&mut self, id: RegionId) {
         self.free.push(id.index);
     }
-}
 
-/// Memory that every rank may reach: one part on each rank, perhaps of different lengths.
-///
-/// Allocated by [`World::allocate`](crate::World::allocate), freed by
-/// [`World::free`](crate::World::free); both are collective. Dropping the
-/// handle frees nothing.
-#[derive(Debug)]
-#[must_use = "a region that is not freed stays allocated until the job ends"]
-pub struct Region {
-    pub(crate) id: RegionId,
-    pub(crate) block: super::heap::Block,
-    /// Where the window of its world begins: no other world has a window there.
-    pub(crate) window: u64,
-}
-
-impl Region {
-    /// The region's name, the same on every rank.
-    pub fn id(&self) -> RegionId {
-        self.id
-    }
-
-    /// A pointer to element `index` of the part on `rank`, counted in elements of `T`.
-    ///
-    /// Making it checks nothing; using it checks everything.
-    #[inline]
-    pub fn at<T: Pod>(&self, rank: usize, index: usize) -> GlobalPtr<T> {
-        GlobalPtr::new(
-            self.id,
-            rank.try_into().unwrap_or(u32::MAX),
-            (index as u64).saturating_mul(size_of::<T>() as u64),
-        )
+    fn at(&self, index: u32) -> usize {
+        (index - self.range.start) as usize
     }
 }
 
 /// The place of a `T` (or of many, one after the other) in the memory of some rank.
 ///
-/// A plain value: it may be copied, kept and sent to other ranks. Using it after
+/// A plain value ([`Pod`]): it may be copied, kept, and put into the memory of other ranks. Using it after
 /// its region was freed is an error, not a disaster.
+#[repr(C)]
 pub struct GlobalPtr<T> {
     pub(crate) region: RegionId,
-    pub(crate) rank: u32,
     /// Bytes from the beginning of the rank's part.
     pub(crate) offset: u64,
+    pub(crate) rank: u32,
+    unused: u32,
     element: PhantomData<fn() -> T>,
 }
 
@@ -185,6 +217,18 @@ impl<T> Clone for GlobalPtr<T> {
 }
 impl<T> Copy for GlobalPtr<T> {}
 
+/// A pointer to nothing.
+impl<T: Pod> Default for GlobalPtr<T> {
+    fn default() -> Self {
+        GlobalPtr::new(RegionId { index: u32::MAX, generation: 0 }, u32::MAX, 0)
+    }
+}
+
+// SAFETY: FLAT: four plain numbers without padding, of which any bits are a pointer, perhaps to nothing.
+unsafe impl<T: 'static> Zeroable for GlobalPtr<T> {}
+// SAFETY: FLAT.
+unsafe impl<T: 'static> Pod for GlobalPtr<T> {}
+
 impl<T> fmt::Debug for GlobalPtr<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GlobalPtr(rank {}, region {}, byte {})", self.rank, self.region, self.offset)
@@ -193,7 +237,7 @@ impl<T> fmt::Debug for GlobalPtr<T> {
 
 impl<T: Pod> GlobalPtr<T> {
     pub(crate) fn new(region: RegionId, rank: u32, offset: u64) -> Self {
-        GlobalPtr { region, rank, offset, element: PhantomData }
+        GlobalPtr { region, offset, rank, unused: 0, element: PhantomData }
     }
 
     /// The rank whose memory this points into.
@@ -213,6 +257,6 @@ impl<T: Pod> GlobalPtr<T> {
     /// The same place as that of another type.
     #[inline]
     pub fn cast<U: Pod>(self) -> GlobalPtr<U> {
-        GlobalPtr { region: self.region, rank: self.rank, offset: self.offset, element: PhantomData }
+        GlobalPtr::new(self.region, self.rank, self.offset)
     }
 }

@@ -38,16 +38,16 @@ impl ExchangeBuffers {
         });
     }
 
-    /// Copies the first bytes of a contribution to a round.
+    /// Copies bytes of a contribution to a round, from byte `from` on.
     ///
     /// # Safety
     /// EXCHANGE-ROUND: the caller has left this round's barrier and not arrived at the next one's.
-    pub(crate) unsafe fn read(&self, round: u64, to: &mut [u8]) {
-        assert!(to.len() <= EXCHANGE_BYTES);
+    pub(crate) unsafe fn read(&self, round: u64, from: usize, to: &mut [u8]) {
+        assert!(from.checked_add(to.len()).is_some_and(|end| end <= EXCHANGE_BYTES));
         self.0[(round % 2) as usize].with(|buffer| {
             // SAFETY: EXCHANGE-ROUND; the length was checked. Ranks that break the round (by unequal calls) get
             // wrong bytes, since these are only copied.
-            unsafe { copy(to.as_mut_ptr(), buffer.cast::<u8>(), to.len()) };
+            unsafe { copy(to.as_mut_ptr(), buffer.cast::<u8>().add(from), to.len()) };
         });
     }
 }

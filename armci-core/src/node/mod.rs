@@ -25,11 +25,13 @@ use crossbeam_utils::CachePadded;
 use crate::accumulate::locks::ElementLocks;
 use crate::error::{Error, Result};
 use crate::job::{Bootstrap, Identity};
+use crate::memory::RegionId;
+use crate::memory::address_map::AddressMap;
 use crate::memory::heap::PAGE;
 use crate::memory::ledger::{self, Ledger};
-use crate::memory::region::RegionTable;
+use crate::memory::region::{Part, RegionTable};
 use crate::memory::window::Window;
-use crate::primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::barrier::NodeBarrier;
 use crate::sync::bell::Bell;
 use attention::Attention;
@@ -68,6 +70,18 @@ pub(crate) struct ControlBlock {
     pub(crate) first_context: ContextBlock,
 }
 
+/// What a member of a team keeps for it, in its private heap.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct TeamBlock {
+    /// Of the team; used in the first member's block only.
+    pub(crate) barrier: NodeBarrier,
+    /// Members that touch no block of the team any more; of the first one's.
+    pub(crate) departed: AtomicU32,
+    /// This member's contributions to collectives.
+    pub(crate) exchange: ExchangeBuffers,
+}
+
 const _: () = assert!(size_of::<ControlBlock>().is_multiple_of(PAGE as usize));
 
 /// The window with the control blocks in it, and this rank's place among its neighbours.
@@ -82,8 +96,8 @@ impl Node {
     pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>, memory: Option<u64>) -> Result<Self> {
         let (window, memory_to_map) = Window::join(bootstrap, slot)?;
         let node = Node { window, who: bootstrap.identity().clone() };
-        if node.window.slot_len() < 2 * size_of::<ControlBlock>() as u64 {
-            let (slot, control) = (node.window.slot_len(), size_of::<ControlBlock>());
+        if node.window.slot_len() < 2 * node.heap_start() {
+            let (slot, control) = (node.window.slot_len(), node.heap_start());
             return Err(Error::Job(format!(
                 "a slot of {slot} bytes is too small: its control block alone takes {control}; raise ARMCI_SLOT"
             )));
@@ -185,9 +199,37 @@ impl Node {
 
     /// Bytes of a slot that the heaps may hand out; they follow the control block.
     pub(crate) fn heap_len(&self) -> u64 {
-        self.window.slot_len() - size_of::<ControlBlock>() as u64
+        self.window.slot_len() - self.heap_start()
+    }
+
+    /// Where the symmetric heap begins in a slot.
+    pub(crate) fn heap_start(&self) -> u64 {
+        size_of::<ControlBlock>() as u64 + AddressMap::len(self.window.slot_len())
+    }
+
+    /// Which regions lie where in a slot.
+    #[inline]
+    fn map(&self, slot: usize) -> AddressMap<'_> {
+        let at = self.window.address(slot, size_of::<ControlBlock>() as u64);
+        // SAFETY: ADDRESS-MAP: the heaps begin behind it.
+        unsafe { AddressMap::at(at, self.window.slot_len()) }
+    }
+
+    /// The region at an offset in a slot, and that rank's part of it.
+    #[inline]
+    pub(crate) fn region_at(&self, slot: usize, offset: u64) -> Option<(RegionId, Part)> {
+        self.control(slot).regions.get(self.map(slot).find(offset)?)
+    }
+
+    /// Makes this rank's part of a region known to the node; it fills `block` of the slot, or begins there.
+    pub(crate) fn publish(&self, id: RegionId, part: Part, block: Range<u64>) {
+        self.mine().regions.publish(id, part);
+        self.map(self.who.local_rank).enter(block, Some(id.index));
+    }
+
+    /// Makes the node forget what [`Node::publish`] made known.
+    pub(crate) fn withdraw(&self, id: RegionId, block: Range<u64>) {
+        self.map(self.who.local_rank).enter(block, None);
+        self.mine().regions.withdraw(id);
     }
 }
-
-/// Where the heap begins in a slot.
-pub(crate) const HEAP_START: u64 = size_of::<ControlBlock>() as u64;

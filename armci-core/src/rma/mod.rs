@@ -29,8 +29,8 @@ impl World {
         let Some(slot) = self.node().slot_of(rank) else {
             return Err(Error::Rank { rank, size: self.size() });
         };
-        // This rank's own table knows at once that it has freed a region; the target's, how long its part is.
-        let known = self.node().mine().regions.part(place.region).is_some();
+        // This rank's own table knows at once that it has freed a region of all; the target's, how long its part is.
+        let known = !place.region.is_symmetric() || self.node().mine().regions.part(place.region).is_some();
         let Some(part) = self.node().control(slot).regions.part(place.region).filter(|_| known) else {
             return Err(Error::NoRegion { region: place.region, rank });
         };

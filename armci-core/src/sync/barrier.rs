@@ -29,26 +29,38 @@ pub(crate) struct NodeBarrier {
 }
 
 impl NodeBarrier {
-    /// Waits, by `wait`, until all `ranks` ranks are here.
-    ///
-    /// `wait` is given the bell that the last one to arrive rings, and returns once the condition it is given
-    /// holds. Whoever sleeps elsewhere is woken by the last one's `ring_others`.
+    /// Says that one more of `ranks` ranks is here, by each once; the epoch that is to [end](NodeBarrier::is_over) before
+    /// it goes on, or none if it was the last. The last one rings the barrier's bell, and by `ring_others` those who
+    /// sleep elsewhere.
     #[inline]
-    pub(crate) fn arrive(
-        &self,
-        ranks: u32,
-        ring_others: impl FnOnce(),
-        wait: impl FnOnce(&Bell, &mut dyn FnMut() -> bool),
-    ) {
+    pub(crate) fn arrive(&self, ranks: u32, ring_others: impl FnOnce()) -> Option<u32> {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == ranks {
-            self.arrived.store(0, Ordering::Relaxed);
-            self.epoch.store(epoch.wrapping_add(1), Ordering::Release);
-            self.bell.ring();
-            ring_others();
-        } else {
-            wait(&self.bell, &mut || self.epoch.load(Ordering::Acquire) != epoch);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 < ranks {
+            return Some(epoch);
         }
+        self.arrived.store(0, Ordering::Relaxed);
+        self.epoch.store(epoch.wrapping_add(1), Ordering::Release);
+        self.bell.ring();
+        ring_others();
+        None
+    }
+
+    /// Whether all had arrived in this epoch.
+    #[inline]
+    pub(crate) fn is_over(&self, epoch: u32) -> bool {
+        self.epoch.load(Ordering::Acquire) != epoch
+    }
+
+    /// What the last one to arrive rings.
+    #[inline]
+    pub(crate) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Brings a barrier to rest in memory of which nothing is known; by one rank, before the others know of it.
+    pub(crate) fn reset(&self) {
+        self.arrived.store(0, Ordering::Relaxed);
+        self.epoch.store(0, Ordering::Release);
     }
 
     #[cfg(loom)]
@@ -84,15 +96,11 @@ mod loom_models {
             let rank = |me: usize, node: &Node| {
                 let barrier = || {
                     // Rank 0 sleeps on the barrier's bell, rank 1 on its own.
-                    node.barrier.arrive(
-                        2,
-                        || node.bell.ring(),
-                        |bell, ready| {
-                            while !ready() {
-                                if me == 0 { bell } else { &node.bell }.sleep_unless(&mut *ready);
-                            }
-                        },
-                    );
+                    let Some(epoch) = node.barrier.arrive(2, || node.bell.ring()) else { return };
+                    let bell = if me == 0 { node.barrier.bell() } else { &node.bell };
+                    while !node.barrier.is_over(epoch) {
+                        bell.sleep_unless(|| node.barrier.is_over(epoch));
+                    }
                 };
                 // SAFETY: loom checks the exclusion that the barrier is to give.
                 node.data[me].with_mut(|mine| unsafe { *mine = 7 });

@@ -1,0 +1,156 @@
+//! Allocating and freeing memory that other ranks reach, and finding places in it.
+//!
+//! | | who calls | where it lies | what names it |
+//! |---|---|---|---|
+//! | [`symmetric`] | the world | at one offset in every slot | one id on all ranks |
+//! | [`separate`] | a team; the world, where parts differ much | in private heaps | an id per rank, in a table of all |
+//! | [`local`] | one rank, by itself | in its private heap | an id of that rank |
+
+mod local;
+mod separate;
+mod symmetric;
+
+pub use local::LocalRegion;
+
+use bytemuck::Pod;
+
+use crate::error::{Error, Result};
+use crate::memory::heap::Block;
+use crate::memory::region::Part;
+use crate::memory::{GlobalPtr, RegionId};
+use crate::transport::Remote;
+use crate::world::World;
+use separate::Separate;
+
+/// Memory that the ranks of the world or of a team may reach: one part on each, perhaps of different lengths.
+///
+/// Allocated by [`World::allocate`] or [`Team::allocate`](crate::Team::allocate), freed by [`World::free`]; all are
+/// collective over the world or the team. Dropping the handle frees nothing. Ranks outside the team may reach the
+/// parts too, if they are given a [`GlobalPtr`].
+#[derive(Debug)]
+#[must_use = "a region that is not freed stays allocated until the job ends"]
+pub struct Region {
+    /// Its name on this rank.
+    id: RegionId,
+    block: Block,
+    /// Where the window of its world begins: no other world has a window there.
+    window: u64,
+    /// What describes the others' parts, if they have different places and names.
+    separate: Option<Separate>,
+}
+
+impl Region {
+    /// The region's name: the same on every rank, if it was allocated over the world and its parts do not differ much;
+    /// else the name of this rank's part.
+    pub fn id(&self) -> RegionId {
+        self.id
+    }
+
+    /// A pointer to element `index`, counted in elements of `T`, of the part on rank `rank` of the world or team that
+    /// the region was allocated over.
+    ///
+    /// Making it checks nothing; using it checks everything.
+    #[inline]
+    pub fn at<T: Pod>(&self, rank: usize, index: usize) -> GlobalPtr<T> {
+        let offset = (index as u64).saturating_mul(size_of::<T>() as u64);
+        match &self.separate {
+            None => GlobalPtr::new(self.id, rank.try_into().unwrap_or(u32::MAX), offset),
+            Some(separate) => separate.at(rank, offset),
+        }
+    }
+}
+
+impl World {
+    /// Frees a region. Collective over the ranks that allocated it (`ARMCI_Free`); completes everybody's operations
+    /// first.
+    ///
+    /// # Errors
+    /// As [`World::barrier`]; the region is freed all the same. [`Error::NoRegion`] if it is not one of this world;
+    /// nothing is freed then.
+    pub fn free(&self, region: Region) -> Result<()> {
+        match region.separate {
+            None => self.free_symmetric(region),
+            Some(_) => self.free_separate(region),
+        }
+    }
+
+    /// This rank's part of a region, if the region is this world's and alive.
+    fn own(&self, region: &Region) -> Result<Part> {
+        let node = self.node();
+        let part = node.mine().regions.part(region.id).filter(|_| region.window == node.window().base());
+        part.ok_or(Error::NoRegion { region: region.id, rank: self.rank() })
+    }
+
+    /// Where this rank's own part of a region lies, and how many bytes it has.
+    ///
+    /// Other ranks may write there at any time: it is memory for raw pointers and atomics, not for references,
+    /// unless the program keeps everybody else away by synchronising.
+    ///
+    /// # Errors
+    /// [`Error::NoRegion`] if the region was freed.
+    pub fn local_part(&self, region: &Region) -> Result<(*mut u8, usize)> {
+        let node = self.node();
+        let part = self.own(region)?;
+        Ok((node.window().address(node.who().local_rank, part.offset), part.len as usize))
+    }
+
+    /// The address, the same on every rank of the node, at which the part of a region on `rank` (of the world or team
+    /// it was allocated over) begins.
+    ///
+    /// # Errors
+    /// [`Error::Rank`], [`Error::NoRegion`].
+    pub fn address(&self, region: &Region, rank: usize) -> Result<*mut u8> {
+        self.own(region)?;
+        self.address_of(region.at::<u8>(rank, 0))
+    }
+
+    /// The address, the same on every rank of the node, of a place.
+    ///
+    /// # Errors
+    /// [`Error::Rank`], [`Error::NoRegion`]; [`Error::Bounds`] if it lies behind the end of its part.
+    pub fn address_of<T: Pod>(&self, place: GlobalPtr<T>) -> Result<*mut u8> {
+        let Remote { rank, offset } = self.resolve(place, 0)?;
+        let slot = self.node().slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
+        Ok(self.node().window().address(slot, offset))
+    }
+
+    /// The pointer to what lies at `address` in the memory of `rank`: the way of programs that know places as
+    /// (rank, address), as ARMCI's C interface has them.
+    ///
+    /// # Errors
+    /// [`Error::Rank`]; [`Error::Address`] if the address lies in no region of that rank.
+    #[inline]
+    pub fn locate(&self, rank: usize, address: *const u8) -> Result<GlobalPtr<u8>> {
+        let node = self.node();
+        let slot = node.slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
+        let found = node.window().resolve(address as usize).filter(|(found, _)| *found == slot);
+        let found = found.and_then(|(_, offset)| Some((offset, node.region_at(slot, offset)?)));
+        match found {
+            Some((offset, (id, part))) if offset.wrapping_sub(part.offset) <= part.len => {
+                Ok(GlobalPtr::new(id, rank as u32, offset - part.offset))
+            }
+            _ => Err(Error::Address { rank, address: address as usize }),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::{Error, World};
+
+    #[test]
+    fn a_region_of_another_world_is_refused() {
+        let (here, there) = (World::init().unwrap(), World::init().unwrap());
+        let region = here.allocate(64).unwrap();
+        let same_name = there.allocate(64).unwrap();
+        assert_eq!(region.id(), same_name.id());
+        assert!(matches!(there.local_part(&region), Err(Error::NoRegion { .. })));
+        assert!(matches!(there.free(region), Err(Error::NoRegion { .. })));
+        there.free(same_name).unwrap();
+        let next = there.allocate(64).unwrap();
+        there.put_value(1u8, next.at(0, 63)).unwrap();
+        there.free(next).unwrap();
+        there.finalize().unwrap();
+        here.finalize().unwrap();
+    }
+}

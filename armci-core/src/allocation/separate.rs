@@ -1,0 +1,166 @@
+//! Regions whose parts lie in private heaps: of teams, and of the world where parts differ much.
+//!
+//! Each member takes its part by itself, and all tell each other how it went and
+//! what their parts are called. The names lie in one table on the node, in the
+//! private heap of the first member, so that a region costs memory per member once.
+//!
+//! # Safety
+//! NAME-TABLE: from the meeting that ends the allocation until the barrier that
+//! begins the end, the table's words are mapped and nobody writes them.
+#![allow(unsafe_code)]
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Region;
+use crate::collectives::{Collective, Gathering};
+use crate::error::{Error, Result};
+use crate::memory::heap::Block;
+use crate::memory::{GlobalPtr, RegionId};
+use crate::node::Node;
+use crate::team::Team;
+use crate::world::World;
+
+/// What describes the parts of a region that are not alike.
+#[derive(Debug)]
+pub(super) struct Separate {
+    /// The ranks it was allocated over, which free it together.
+    gathering: Rc<Gathering>,
+    node: Arc<Node>,
+    /// The table of names, as an address in the node's window.
+    table: *const AtomicU64,
+    /// The table's block, with the member that has it.
+    block: Option<Block>,
+}
+
+impl Separate {
+    #[inline(never)]
+    pub(super) fn at<T: Pod>(&self, member: usize, offset: u64) -> GlobalPtr<T> {
+        let Some(rank) = self.gathering.members().get(member) else {
+            return GlobalPtr::default();
+        };
+        // SAFETY: NAME-TABLE; it has a word for every member, and `node` keeps the window mapped.
+        let name = unsafe { &*self.table.add(member) }.load(Ordering::Relaxed);
+        GlobalPtr::new(RegionId::from_bits(name), rank as u32, offset)
+    }
+}
+
+/// What a member tells of its part.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct Told {
+    name: u64,
+    /// Where the table lies in the slot; of the first member.
+    table: u64,
+    /// 0, or one more than the rank that was refused, and the numbers of an [`Error::Memory`] (or, with a limit of 0, of
+    /// an [`Error::SlotFull`]).
+    refused: u64,
+    asked: u64,
+    granted: u64,
+    limit: u64,
+}
+
+impl Told {
+    fn refusal(rank: usize, error: &Error) -> Self {
+        let [asked, granted, limit] = match error {
+            Error::Memory { asked, granted, limit, .. } => [*asked, *granted, *limit],
+            Error::SlotFull { asked, free, .. } => [*asked, *free, 0],
+            _ => [0; 3],
+        };
+        Told { name: 0, table: 0, refused: rank as u64 + 1, asked, granted, limit }
+    }
+
+    fn error(&self, slot: u64) -> Option<Error> {
+        let rank = self.refused.checked_sub(1)? as usize;
+        let Told { asked, granted, limit, .. } = *self;
+        Some(match (asked, limit) {
+            (0, 0) => Error::Job(format!("rank {rank} could not take its part of the allocation")),
+            (_, 0) => Error::SlotFull { rank, asked, slot, free: granted },
+            _ => Error::Memory { rank, asked, granted, limit },
+        })
+    }
+}
+
+impl Team {
+    /// Allocates memory that every rank can reach, on the members: `bytes` of it on this rank, perhaps different on
+    /// others, perhaps none. Its content is arbitrary. Collective over the team (`ARMCI_Malloc_group`).
+    ///
+    /// # Errors
+    /// On all members alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`]. Nothing was allocated
+    /// then. [`Error::RegionTableFull`].
+    pub fn allocate(&self, bytes: usize) -> Result<Region> {
+        allocate(self.collective()?, bytes as u64)
+    }
+}
+
+/// Takes this member's part, and the table if it is the first.
+fn take(all: Collective<'_>, bytes: u64) -> Result<(RegionId, Block, Option<Block>)> {
+    let private = all.world.private();
+    let (id, block) = private.enter(bytes)?;
+    if all.gathering.me() != 0 {
+        return Ok((id, block, None));
+    }
+    match private.allocate(size_of::<u64>() as u64 * all.gathering.len() as u64, true) {
+        Ok(table) => Ok((id, block, Some(table))),
+        Err(error) => {
+            private.leave(id, block);
+            Err(error)
+        }
+    }
+}
+
+/// Allocates a region of separate parts over a gathering.
+pub(super) fn allocate(all: Collective<'_>, bytes: u64) -> Result<Region> {
+    let (world, private, node) = (all.world, all.world.private(), all.world.node());
+    let mine = take(all, bytes);
+    let told = match &mine {
+        Ok((id, _, table)) => {
+            let table = table.as_ref().map_or(0, |table| private.offset(table));
+            Told { name: id.to_bits(), table, ..Told::zeroed() }
+        }
+        Err(error) => Told::refusal(world.rank(), error),
+    };
+    let told = all.all_gather(&[told]);
+    let refused = told.iter().rev().find_map(|told| told.error(node.window().slot_len()));
+    if let Some(refused) = refused {
+        if let Ok((id, block, table)) = mine {
+            private.leave(id, block);
+            table.into_iter().for_each(|table| private.free(table));
+        }
+        // Where there is too little, what is free shall be free for all, before anybody asks again.
+        private.keep_nothing();
+        all.meet();
+        return Err(refused);
+    }
+    let (id, block, table) = mine?;
+    let first = all.gathering.members().get(0).and_then(|rank| node.slot_of(rank)).unwrap_or(0);
+    let names = node.window().address(first, told[0].table).cast::<AtomicU64>().cast_const();
+    if table.is_some() {
+        for (member, told) in told.iter().enumerate() {
+            // SAFETY: NAME-TABLE: it was handed out for this many words, and the others read it after the meeting.
+            unsafe { &*names.add(member) }.store(told.name, Ordering::Relaxed);
+        }
+    }
+    all.meet();
+    let separate = Separate { gathering: all.gathering.clone(), node: node.clone(), table: names, block: table };
+    Ok(Region { id, block, window: node.window().base(), separate: Some(separate) })
+}
+
+impl World {
+    /// Frees a region of separate parts.
+    pub(super) fn free_separate(&self, region: Region) -> Result<()> {
+        self.primary()?;
+        self.own(&region)?;
+        let Region { id, block, separate: Some(separate), .. } = region else { return Ok(()) };
+        separate.gathering.ready()?;
+        let fenced = self.fence_all();
+        separate.gathering.meet(self.origin());
+        self.private().leave(id, block);
+        separate.block.into_iter().for_each(|table| self.private().free(table));
+        debug_assert_eq!(separate.node.who(), self.node().who());
+        fenced
+    }
+}

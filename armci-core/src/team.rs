@@ -1,0 +1,326 @@
+//! Teams: some of the ranks, for collectives and allocations of their own.
+//!
+//! ```text
+//!   world   0  1  2  3  4  5
+//!   team    0     1     2           create_team(&[0, 2, 4]), by ranks 0, 2 and 4
+//!           colour 7     colour 9   split(Some(colour), key), by all
+//! ```
+//!
+//! # Protocol of creation
+//! Only members take part. Each takes a block for the team from its private heap and tells the first member where it
+//! lies; the first tells everybody all of it. Both are active messages of one kind, which the [`Board`] of the receiver
+//! collects under a key that all members compute alike: a digest of the list of ranks, and how often this list has
+//! made a team. A member that has no memory for its block says so instead, and creation fails everywhere.
+//!
+//! # Protocol of the end
+//! After a barrier of the team, each member says that it touches the team's barrier no more, by a count in the first
+//! member's block; the first gives its block back once all have.
+//!
+//! # Safety
+//! TEAM-BLOCK (see `collectives/gathering.rs`).
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::am::service::Service;
+use crate::am::{HandlerId, Reply};
+use crate::collectives::{Collective, Gathering, Members};
+use crate::error::{Error, Result};
+use crate::memory::heap::Block;
+use crate::node::TeamBlock;
+use crate::node::message::STAGING_BYTES;
+use crate::world::World;
+
+/// Where a member's block lies in its slot, as messages tell it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+struct Told {
+    member: u64,
+    /// [`NO_MEMORY`] if there is none.
+    offset: u64,
+}
+
+/// Told in place of an offset.
+const NO_MEMORY: u64 = u64::MAX;
+/// Members told of in one message.
+const TOLD_MAX: usize = (STAGING_BYTES - size_of::<u64>()) / size_of::<Told>();
+
+/// What members of teams to be have told this rank, by the team's key.
+#[derive(Debug, Default)]
+struct Board(Mutex<HashMap<u64, Vec<Told>>>);
+
+impl Board {
+    fn add(&self, key: u64, told: impl IntoIterator<Item = Told>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().extend(told);
+    }
+
+    /// Takes down what was told under a key, once it is all of `count`.
+    fn take(&self, key: u64, count: usize) -> Option<Vec<Told>> {
+        let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if board.get(&key).is_some_and(|told| told.len() == count) { board.remove(&key) } else { None }
+    }
+}
+
+/// What a rank needs to create teams.
+#[derive(Debug)]
+pub(crate) struct Teams {
+    board: Arc<Board>,
+    handler: HandlerId,
+    /// How often each list of ranks, by its digest, has made a team.
+    made: RefCell<HashMap<u64, u64>>,
+}
+
+impl Teams {
+    /// Registers the message that teams are created with: on every rank as the first handler.
+    pub(crate) fn new(service: &Arc<Service>) -> Self {
+        let board = Arc::<Board>::default();
+        let (place, served) = (board.clone(), Arc::downgrade(service));
+        let collect = move |delivery: crate::am::Delivery<'_>, _: &mut Reply| {
+            let Some((key, told)) = delivery.payload.split_first_chunk() else { return Err("no key came".into()) };
+            let told = told.chunks_exact(size_of::<Told>()).map(bytemuck::pod_read_unaligned);
+            place.add(u64::from_ne_bytes(*key), told);
+            if let Some(service) = served.upgrade() {
+                service.ring_waiters();
+            }
+            Ok(())
+        };
+        let handler = service.handlers().register(Box::new(collect));
+        Teams { board, handler: handler.expect("the first handler fits the table"), made: RefCell::default() }
+    }
+
+    /// A key for the next team of these ranks, which all of them compute alike.
+    fn key(&self, ranks: &[u32]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        ranks.hash(&mut hasher);
+        let mut made = self.made.borrow_mut();
+        let times = made.entry(hasher.finish()).or_insert(0);
+        *times += 1;
+        times.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Some of the job's ranks, in an order of their own: member `i` is a rank of the world.
+///
+/// Collective calls over a team are made by its members only, from the thread that joined; their ranks are those of the
+/// team. One-sided calls name ranks of the world always, which [`Region::at`](crate::Region::at) does for regions of a
+/// team.
+///
+/// ```
+/// # fn main() -> armci_core::Result<()> {
+/// use armci_core::{Reduce, World};
+///
+/// let world = World::init()?;
+/// // Ranks of even and of odd number, each in a team.
+/// let team = world.split(Some((world.rank() % 2) as i64), 0)?.unwrap();
+/// let mut sum = [world.rank() as i64];
+/// team.all_reduce(&mut sum, Reduce::Sum)?;
+///
+/// let region = team.allocate(8 * 10)?;
+/// let next = (team.rank() + 1) % team.size();
+/// world.put(&[sum[0]; 10], region.at(next, 0))?;
+/// team.barrier()?;
+/// assert_eq!(world.get_value::<i64>(region.at(team.rank(), 9))?, sum[0]);
+/// world.free(region)?;
+/// team.free()?;
+/// world.finalize()
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "a team that is not freed keeps its memory until the job ends"]
+pub struct Team {
+    world: World,
+    gathering: Rc<Gathering>,
+    /// Of this rank, in its private heap; none in a team of one.
+    block: Block,
+}
+
+impl World {
+    /// Makes a team of these ranks, in this order. Collective over them, and only them (`ARMCI_Group_create`).
+    ///
+    /// # Errors
+    /// On all of them alike: [`Error::Rank`], [`Error::Argument`] if a rank is named twice; [`Error::Memory`] if one
+    /// has no memory for it. [`Error::Argument`] if this rank is not among them: others wait in vain then.
+    pub fn create_team(&self, ranks: &[usize]) -> Result<Team> {
+        let teams = &self.primary()?.teams;
+        let size = self.size();
+        if let Some(rank) = ranks.iter().find(|rank| **rank >= size) {
+            return Err(Error::Rank { rank: *rank, size });
+        }
+        let mut sorted = ranks.to_vec();
+        sorted.sort_unstable();
+        if let Some([rank, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+            return Err(Error::Argument(format!("rank {rank} was named twice for a team")));
+        }
+        let Some(me) = ranks.iter().position(|rank| *rank == self.rank()) else {
+            return Err(Error::Argument(format!(
+                "rank {} was to create a team of ranks {ranks:?}, which it is not of",
+                self.rank()
+            )));
+        };
+        let ranks: Rc<[u32]> = ranks.iter().map(|rank| *rank as u32).collect();
+        let key = teams.key(&ranks);
+
+        let block = self.private().allocate(size_of::<TeamBlock>() as u64, true);
+        let offset = block.as_ref().map_or(NO_MEMORY, |block| self.private().offset(block));
+        if me == 0
+            && let Ok(block) = &block
+        {
+            let at = self.node().window().address(self.node().who().local_rank, self.private().offset(block));
+            // SAFETY: TEAM-BLOCK: it was handed out a moment ago, large and aligned enough; nobody knows of it yet.
+            let first = unsafe { &*at.cast::<TeamBlock>() };
+            first.barrier.reset();
+            first.departed.store(0, Ordering::Release);
+        }
+        let told = self.tell(teams, key, &ranks, Told { member: me as u64, offset })?;
+        if told.iter().any(|told| told.offset == NO_MEMORY) {
+            self.private().free(block?);
+            let members: Vec<_> = told.iter().filter(|told| told.offset == NO_MEMORY).map(|told| told.member).collect();
+            return Err(Error::Job(format!("members {members:?} of a team to be have no memory for their part of it")));
+        }
+        let mut offsets = vec![0; ranks.len()].into_boxed_slice();
+        told.iter().for_each(|told| offsets[told.member as usize] = told.offset);
+        let gathering = Gathering::of_team(self.node().clone(), Members::These(ranks), me, offsets);
+        Ok(Team { world: self.clone(), gathering: Rc::new(gathering), block: block? })
+    }
+
+    /// Tells the members of a team to be about this one, and returns what all have told.
+    fn tell(&self, teams: &Teams, key: u64, ranks: &[u32], mine: Told) -> Result<Vec<Told>> {
+        let tell = |rank: u32, told: &[Told]| {
+            let payload = [bytemuck::bytes_of(&key), bytemuck::cast_slice(told)].concat();
+            self.request(rank as usize, teams.handler, &payload).map(drop)
+        };
+        let wait_for = |count| {
+            let mut told = teams.board.take(key, count);
+            self.origin().wait(|| {
+                told = told.take().or_else(|| teams.board.take(key, count));
+                told.is_some()
+            });
+            told.unwrap_or_default()
+        };
+        if mine.member != 0 {
+            tell(ranks[0], &[mine])?;
+            return Ok(wait_for(ranks.len()));
+        }
+        teams.board.add(key, [mine]);
+        let all = wait_for(ranks.len());
+        for rank in &ranks[1..] {
+            all.chunks(TOLD_MAX).try_for_each(|told| tell(*rank, told))?;
+        }
+        Ok(all)
+    }
+}
+
+/// A team from the colours and keys of all of some ranks: those of this rank's colour, by key, then by rank.
+fn split(world: &World, all: Collective<'_>, colour: Option<i64>, key: i64) -> Result<Option<Team>> {
+    let mine = [i64::from(colour.is_some()), colour.unwrap_or(0), key];
+    let told = all.all_gather(&mine);
+    if colour.is_none() {
+        return Ok(None);
+    }
+    let same = told.as_chunks::<3>().0.iter().enumerate().filter(|(_, told)| told[..2] == mine[..2]);
+    let mut members: Vec<(i64, usize)> =
+        same.filter_map(|(member, told)| Some((told[2], all.gathering.members().get(member)?))).collect();
+    // Stable: equal keys stay in the order of ranks here.
+    members.sort_by_key(|(key, _)| *key);
+    let ranks: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
+    world.create_team(&ranks).map(Some)
+}
+
+impl World {
+    /// Makes one team for each colour, of the ranks that name it, ordered by `key`, then by rank; none for a rank
+    /// without a colour. Collective.
+    ///
+    /// # Errors
+    /// As [`World::create_team`].
+    pub fn split(&self, colour: Option<i64>, key: i64) -> Result<Option<Team>> {
+        split(self, self.collective()?, colour, key)
+    }
+}
+
+impl Team {
+    /// [`World::split`] of a team.
+    ///
+    /// # Errors
+    /// As [`World::create_team`].
+    pub fn split(&self, colour: Option<i64>, key: i64) -> Result<Option<Team>> {
+        split(&self.world, self.collective()?, colour, key)
+    }
+
+    /// This rank's number in the team, `0..size`.
+    pub fn rank(&self) -> usize {
+        self.gathering.me()
+    }
+
+    /// How many members the team has.
+    pub fn size(&self) -> usize {
+        self.gathering.len()
+    }
+
+    /// The rank in the world of a member (`ARMCI_Absolute_id`).
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if there is no such member.
+    pub fn world_rank(&self, member: usize) -> Result<usize> {
+        self.gathering.members().get(member).ok_or(Error::Rank { rank: member, size: self.size() })
+    }
+
+    /// The number in the team of a rank of the world, if it is a member.
+    pub fn member(&self, world_rank: usize) -> Option<usize> {
+        self.gathering.members().position(world_rank)
+    }
+
+    /// The number in `other` of a member of this team, if it is in both.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if there is no such member here.
+    pub fn translate(&self, member: usize, other: &Team) -> Result<Option<usize>> {
+        Ok(other.member(self.world_rank(member)?))
+    }
+
+    /// The members' ranks in the world, in order.
+    pub fn ranks(&self) -> Vec<usize> {
+        (0..self.size()).filter_map(|member| self.gathering.members().get(member)).collect()
+    }
+
+    /// The world it is a part of.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Its members, for a collective call.
+    #[inline]
+    pub(crate) fn collective(&self) -> Result<Collective<'_>> {
+        self.world.primary()?;
+        self.gathering.ready()?;
+        Ok(Collective { world: &self.world, gathering: &self.gathering })
+    }
+
+    /// Ends the team: completes everybody's operations, and frees its memory. Collective (`ARMCI_Group_free`). Regions
+    /// allocated over it stay, but cannot be freed without it, so free them first.
+    ///
+    /// # Errors
+    /// As [`Team::barrier`]; it has ended all the same.
+    pub fn free(self) -> Result<()> {
+        let fenced = self.barrier();
+        let world = &self.world;
+        let others = self.size() as u32 - 1;
+        let first = self.gathering.first_block();
+        if self.rank() == 0 {
+            world.origin().wait(|| first.departed.load(Ordering::Acquire) == others);
+        } else {
+            first.departed.fetch_add(1, Ordering::AcqRel);
+            let slot = self.gathering.members().get(0).and_then(|rank| world.node().slot_of(rank));
+            slot.into_iter().for_each(|slot| world.node().control(slot).main_bell.ring());
+        }
+        world.private().free(self.block);
+        fenced
+    }
+}
