@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use bytemuck::Pod;
 
+use crate::am::service::Server;
 use crate::error::{Error, Result};
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::team::Team;
@@ -164,8 +165,9 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Whether all have arrived.
+    /// Whether all have arrived. Serves this rank's messages, so that who asks again and again holds nobody up.
     pub fn test(&mut self) -> bool {
+        self.world.service().advance(Server::Waiter);
         if self.epoch.is_some_and(|epoch| self.gathering.test(epoch)) {
             self.epoch = None;
         }
