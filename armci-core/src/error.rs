@@ -50,6 +50,20 @@ pub enum Error {
         size: usize,
     },
 
+    /// A rank of another node, which shares no memory with this one.
+    #[error(
+        "rank {rank} is on node {node} and this is node {mine}: traffic between nodes needs a transport between nodes, \
+         which is not there yet; start the job without --nodes"
+    )]
+    OtherNode {
+        /// The rank to be reached; for a collective call of the whole job, the first that cannot be.
+        rank: usize,
+        /// The node it is on.
+        node: usize,
+        /// The node of the rank that asked.
+        mine: usize,
+    },
+
     /// A transfer that leaves its region.
     #[error(
         "bytes {offset}..{} of region {region} on rank {rank} were asked for, but its part there has {len} bytes",

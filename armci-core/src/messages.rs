@@ -27,8 +27,8 @@ impl World {
     /// Sends a message, has it served, and returns the reply.
     ///
     /// # Errors
-    /// If there is no such rank, the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the target
-    /// refused.
+    /// [`Error::Rank`], [`Error::OtherNode`]; if the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the
+    /// target refused.
     pub fn request(&self, target: usize, handler: HandlerId, payload: &[u8]) -> Result<Vec<u8>> {
         let slot = self.send_user(target, handler, payload, false)?;
         self.origin().collect(slot, <[u8]>::to_vec)
@@ -44,9 +44,7 @@ impl World {
 
     fn send_user(&self, target: usize, handler: HandlerId, payload: &[u8], detached: bool) -> Result<usize> {
         self.check_open()?;
-        if target >= self.size() {
-            return Err(Error::Rank { rank: target, size: self.size() });
-        }
+        self.node().reach(target)?;
         if payload.len() > STAGING_BYTES {
             return Err(Error::MessageTooLong { bytes: payload.len(), limit: STAGING_BYTES });
         }

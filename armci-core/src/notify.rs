@@ -126,7 +126,7 @@ impl World {
             let arguments = SignalArgs { region: flag.region.to_bits(), offset: flag.offset, value: value as u64 };
             let inline = [bytemuck::bytes_of(&arguments), &[]];
             let message = Outgoing { handler: builtin::SIGNAL, slot, inline, staged_len: 0 };
-            origin.post(&message, outstanding(to.rank, flag.region, Access::Put), true);
+            origin.post(&message, outstanding(flag.rank(), flag.region, Access::Put), true);
         }
         Ok(())
     }
@@ -164,16 +164,16 @@ impl World {
     /// A word of this rank, to be read and written in place.
     pub(crate) fn own_word(&self, place: GlobalPtr<i64>) -> Result<&AtomicI64> {
         let at = self.resolve(place, FLAG as u64)?;
-        if at.rank != self.rank() {
+        if place.rank() != self.rank() {
             return Err(Error::Argument(format!(
                 "rank {} was to wait for a flag on rank {}: only a word of its own can be waited for",
                 self.rank(),
-                at.rank
+                place.rank
             )));
         }
         self.aligned(place, FLAG, "a flag")?;
         let node = self.node();
-        let word = node.window().address(node.who().local_rank, at.offset).cast();
+        let word = node.window().address(at.slot, at.offset).cast();
         // SAFETY: REGION-LIVE, aligned, and WINDOW-MAPPED for as long as the borrow of the world lasts; whoever
         // changes a flag while it is waited for does so by atomics.
         Ok(unsafe { AtomicI64::from_ptr(word) })

@@ -91,7 +91,7 @@ impl World {
         self.count().rmw(bytes);
         let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
         let found = if self.direct(self.protocol().rmw, self.transport().capabilities().rmw) {
-            self.origin().order(at.rank, place.region);
+            self.origin().order(place.rank(), place.region);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().rmw(at, rmw) }
         } else {

@@ -146,14 +146,11 @@ impl World {
     /// Makes a team of these ranks, in this order. Collective over them, and only them (`ARMCI_Group_create`).
     ///
     /// # Errors
-    /// On all of them alike: [`Error::Rank`], [`Error::Argument`] if a rank is named twice; [`Error::Memory`] if one
+    /// On all of them alike: [`Error::Rank`]; [`Error::OtherNode`] if they do not share memory; [`Error::Argument`] if a rank is named twice; [`Error::Memory`] if one
     /// has no memory for it. [`Error::Argument`] if this rank is not among them: others wait in vain then.
     pub fn create_team(&self, ranks: &[usize]) -> Result<Team> {
         let teams = &self.primary()?.teams;
-        let size = self.size();
-        if let Some(rank) = ranks.iter().find(|rank| **rank >= size) {
-            return Err(Error::Rank { rank: *rank, size });
-        }
+        ranks.iter().try_for_each(|rank| self.node().reach(*rank).map(drop))?;
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
         if let Some([rank, _]) = sorted.array_windows().find(|[a, b]| a == b) {

@@ -96,7 +96,7 @@ impl World {
         let shared = Shared::new(config, node, transport, service, spin, crowded);
         let world = World::of(Context::new(&shared, Some(primary))?);
         // Only now is every rank ready to be sent to.
-        world.synchronize()?;
+        world.meet_everybody()?;
         Ok(world)
     }
 
@@ -138,16 +138,19 @@ impl World {
     /// Any further use of this value, or of a clone of it, for communication is an error.
     ///
     /// # Errors
-    /// As [`World::barrier`]; or if the launcher is gone, this rank has left already, or other threads of it are
+    /// As [`World::fence_all`]; or if the launcher is gone, this rank has left already, or other threads of it are
     /// attached: this rank has not left then.
     pub fn finalize(&self) -> Result<()> {
         let primary = self.primary()?;
         self.context.shared.close().map_err(|attached| {
             Error::Job(format!("{attached} threads of rank {} are attached: let them detach first", self.rank()))
         })?;
-        let fenced = self.barrier();
+        // Even a rank with something to report must meet the others.
+        let fenced = self.fence_all();
+        let met = self.meet_everybody();
         self.context.open.set(false);
         drop(primary.progress.borrow_mut().take());
+        met?;
         primary.bootstrap.borrow_mut().goodbye()?;
         fenced
     }
@@ -205,14 +208,25 @@ impl World {
         })
     }
 
+    /// Meets all ranks, wherever they are. Serves nobody once its own node has met, when nobody there can need it.
+    fn meet_everybody(&self) -> Result<()> {
+        let primary = self.primary()?;
+        primary.everyone.meet(self.origin());
+        if self.nodes() > 1 {
+            primary.bootstrap.borrow_mut().all_gather(&[])?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn of(context: Rc<Context>) -> Self {
         World { context }
     }
 
-    /// All ranks, for a collective call.
+    /// All ranks, for a collective call; refused, on all alike, if they are not all on this node.
     #[inline]
     pub(crate) fn collective(&self) -> Result<Collective<'_>> {
         let gathering = &self.primary()?.everyone;
+        self.node().reach_all()?;
         gathering.ready()?;
         Ok(Collective { world: self, gathering })
     }

@@ -98,7 +98,7 @@ impl World {
     /// it was allocated over) begins.
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::NoRegion`].
+    /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`].
     pub fn address(&self, region: &Region, rank: usize) -> Result<*mut u8> {
         self.own(region)?;
         self.address_of(region.at::<u8>(rank, 0))
@@ -107,10 +107,9 @@ impl World {
     /// The address, the same on every rank of the node, of a place.
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::NoRegion`]; [`Error::Bounds`] if it lies behind the end of its part.
+    /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`]; [`Error::Bounds`] if it lies behind the end of its part.
     pub fn address_of<T: Pod>(&self, place: GlobalPtr<T>) -> Result<*mut u8> {
-        let Remote { rank, offset } = self.resolve(place, 0)?;
-        let slot = self.node().slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
+        let Remote { slot, offset } = self.resolve(place, 0)?;
         Ok(self.node().window().address(slot, offset))
     }
 
@@ -118,11 +117,11 @@ impl World {
     /// (rank, address), as ARMCI's C interface has them.
     ///
     /// # Errors
-    /// [`Error::Rank`]; [`Error::Address`] if the address lies in no region of that rank.
+    /// [`Error::Rank`], [`Error::OtherNode`]; [`Error::Address`] if the address lies in no region of that rank.
     #[inline]
     pub fn locate(&self, rank: usize, address: *const u8) -> Result<GlobalPtr<u8>> {
         let node = self.node();
-        let slot = node.slot_of(rank).ok_or(Error::Rank { rank, size: self.size() })?;
+        let slot = node.reach(rank)?;
         let found = node.window().resolve(address as usize).filter(|(found, _)| *found == slot);
         let found = found.and_then(|(_, offset)| Some((offset, node.region_at(slot, offset)?)));
         match found {

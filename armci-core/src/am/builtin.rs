@@ -210,11 +210,11 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
             let mut places = [0; LIST_MAX];
             places.iter_mut().zip(records.iter()).for_each(|(place, (from, _))| *place = from.offset);
             let mut to = if bytes <= REPLY_INLINE_MAX { incoming.reply_inline } else { incoming.reply_staged };
-            let rank = node.who().rank;
+            let slot = node.who().local_rank;
             for offset in &places[..segments] {
                 // SAFETY: REGION-LIVE by `Records`; REQUEST-SLOT, and the reply fits.
                 unsafe {
-                    transport.get(Remote { rank, offset: *offset }, to, row);
+                    transport.get(Remote { slot, offset: *offset }, to, row);
                     to = to.add(row);
                 }
             }
@@ -250,7 +250,8 @@ struct Records<'a> {
     records: &'a [u8],
     /// Bytes of one.
     record: usize,
-    rank: usize,
+    /// This rank's.
+    slot: usize,
     /// Where the region's part lies in this rank's slot.
     base: u64,
 }
@@ -272,7 +273,7 @@ impl<'a> Records<'a> {
         if Some(records.len()) != record.checked_mul(list.segments as usize) {
             return Err(format!("{} bytes of records came for {list:?}", records.len()));
         }
-        let records = Records { records, record, rank: node.who().rank, base: part.offset };
+        let records = Records { records, record, slot: node.who().local_rank, base: part.offset };
         let outside = |at: u64| at.checked_add(list.row.into()).is_none_or(|end| end > part.len);
         let wrong = records.places().find(|at| outside(*at) || !at.is_multiple_of(align));
         match wrong {
@@ -293,7 +294,7 @@ impl<'a> Records<'a> {
     /// Where each segment begins in the slot, and what its record holds besides.
     fn iter(&self) -> impl Iterator<Item = (Remote, &'a [u8])> {
         let data = self.records.chunks_exact(self.record).map(|record| &record[RECORD..]);
-        self.places().map(|at| Remote { rank: self.rank, offset: self.base + at }).zip(data)
+        self.places().map(|at| Remote { slot: self.slot, offset: self.base + at }).zip(data)
     }
 }
 
@@ -319,7 +320,7 @@ fn payload<'a>(incoming: &Incoming<'a>, inline: &'a [u8], rows: &Rows) -> Result
 /// Where rows lie in this rank's slot, once they are known to lie inside their region.
 fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
     let id = RegionId::from_bits(rows.region);
-    let rank = node.who().rank;
+    let slot = node.who().local_rank;
     let part = node.mine().regions.part(id).ok_or_else(|| format!("region {id} does not exist there"))?;
     let span = u64::from(rows.rows.saturating_sub(1))
         .checked_mul(rows.stride)
@@ -331,5 +332,5 @@ fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
     if !rows.offset.is_multiple_of(align) || (rows.rows > 1 && !rows.stride.is_multiple_of(align)) {
         return Err(format!("{rows:?} are not aligned to {align} bytes"));
     }
-    Ok(Remote { rank, offset: part.offset + rows.offset })
+    Ok(Remote { slot, offset: part.offset + rows.offset })
 }

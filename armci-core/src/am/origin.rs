@@ -101,7 +101,7 @@ impl Origin {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
         Origin {
             context,
-            block: NonNull::from(node.context(node.who().local_rank, context)),
+            block: NonNull::from(node.context(node.who().rank, context)),
             _node: node,
             transport,
             service,

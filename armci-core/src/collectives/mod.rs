@@ -1,7 +1,7 @@
 //! What ranks do together: barrier, broadcast, all-reduce, gather, exchange.
 //!
 //! All are collective over the world or a team: each of its ranks calls them in the same order, with the same sizes,
-//! from the thread that joined. Reductions combine in rank order on every rank, so all get the same bits. On a node
+//! from the thread that joined. A job of several nodes is refused, on all ranks alike and before anybody waits. Reductions combine in rank order on every rank, so all get the same bits. On a node
 //! every member writes what it has into its own buffer, all meet, each reads what it needs ([`gathering`]).
 
 mod gathering;
@@ -224,7 +224,8 @@ macro_rules! faces {
             /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
             ///
             /// # Errors
-            /// If this rank has left the job.
+            /// If this rank has left the job; [`Error::OtherNode`](crate::Error::OtherNode), on all alike, if the ranks
+            /// do not all share memory.
             #[inline]
             pub fn synchronize(&self) -> Result<()> {
                 self.collective()?.meet();

@@ -10,7 +10,7 @@ pub(super) struct Alone {
 
 impl Alone {
     pub(super) fn new() -> Self {
-        Self { identity: Identity::on_one_node(0, 1) }
+        Self { identity: Identity::on_one_machine(0, 1, 1) }
     }
 }
 

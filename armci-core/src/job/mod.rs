@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
 use ticket::Ticket;
 
-/// Where this process stands in its job.
+/// Where this process stands in its job. The ranks of a node are consecutive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// This process's number, `0..size`.
@@ -47,12 +47,19 @@ pub struct Identity {
     pub nodes: usize,
     /// The number of this node, `0..nodes`.
     pub node: usize,
+    /// How many of the nodes this machine plays: one, or all if they are virtual ([`Job::nodes`]).
+    pub nodes_here: usize,
 }
 
 impl Identity {
-    /// A rank of a job that lives on one node.
-    fn on_one_node(rank: usize, size: usize) -> Self {
-        Self { rank, size, local_rank: rank, local_size: size, nodes: 1, node: 0 }
+    /// A rank of a job that lives on one machine, which plays as many nodes: each has consecutive
+    /// ranks, and none has two more than another.
+    fn on_one_machine(rank: usize, size: usize, nodes: usize) -> Self {
+        let first = |node| node * size / nodes;
+        // The last node that begins at or before this rank: `first` rounds down.
+        let node = ((rank + 1) * nodes - 1) / size;
+        let local_size = first(node + 1) - first(node);
+        Self { rank, size, local_rank: rank - first(node), local_size, nodes, node, nodes_here: nodes }
     }
 }
 
@@ -138,4 +145,27 @@ fn random_secret() -> Result<u64> {
         .and_then(|mut file| file.read_exact(&mut bytes))
         .map_err(|source| Error::System { call: "read of /dev/urandom", source })?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_consecutive_ranks_and_nearly_equally_many() {
+        for size in 1..12 {
+            for nodes in 1..=size {
+                let all: Vec<_> = (0..size).map(|rank| Identity::on_one_machine(rank, size, nodes)).collect();
+                assert_eq!((all[0].node, all[0].local_rank, all[size - 1].node), (0, 0, nodes - 1));
+                for (one, next) in all.iter().zip(&all[1..]) {
+                    let within = (one.node, one.local_rank + 1);
+                    let across = (one.node + 1, 0);
+                    let ends = one.local_rank + 1 == one.local_size;
+                    assert_eq!((next.node, next.local_rank), if ends { across } else { within }, "{one:?} {next:?}");
+                }
+                let even = size / nodes..=size.div_ceil(nodes);
+                assert!(all.iter().all(|one| even.contains(&one.local_size)), "{all:?}");
+            }
+        }
+    }
 }

@@ -59,15 +59,15 @@ impl Ledger {
     }
 }
 
-/// What the ranks of this node may allocate: available memory and every cgroup limit up the tree, less a margin.
-pub(crate) fn limit_of_this_node() -> u64 {
+/// What may be allocated on this machine: available memory and every cgroup limit up the tree, less a margin.
+pub(crate) fn limit_of_this_machine() -> u64 {
     let available = meminfo("MemAvailable").unwrap_or(u64::MAX);
     let limit = cgroup_rooms(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup")).into_iter().min();
     available.min(limit.unwrap_or(u64::MAX)).saturating_sub(MARGIN)
 }
 
 /// All memory of this machine, in bytes.
-pub(crate) fn memory_of_this_node() -> u64 {
+pub(crate) fn memory_of_this_machine() -> u64 {
     meminfo("MemTotal").unwrap_or(64 << 30)
 }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_memory() {
-        assert!(limit_of_this_node() > 0);
-        assert!(limit_of_this_node() <= memory_of_this_node());
+        assert!(limit_of_this_machine() > 0);
+        assert!(limit_of_this_machine() <= memory_of_this_machine());
     }
 }

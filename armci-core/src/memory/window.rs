@@ -25,7 +25,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::ledger;
 use crate::error::{Error, Result};
-use crate::job::Bootstrap;
+use crate::job::{Bootstrap, Identity};
 
 /// The most address space a window takes: what the smallest common processors offer, less half.
 const WINDOW_MAX: u64 = 1 << 46;
@@ -44,6 +44,16 @@ pub(crate) struct Window {
     slots: usize,
 }
 
+/// What [`Window::join`] brings.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) window: Window,
+    /// This rank's own memory; to stay open until all ranks have mapped it.
+    pub(crate) memory: OwnedFd,
+    /// The first rank of each node of the job, and the node's number; in the order of ranks.
+    pub(crate) nodes: Vec<(usize, usize)>,
+}
+
 /// What each rank tells its neighbours before anything is mapped.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -59,12 +69,12 @@ struct Offer {
 }
 
 impl Window {
-    /// Maps the memory of all ranks of this node; collective over the job. The descriptor that comes with the
-    /// window is of this rank's own memory: it must stay open until all ranks have mapped it.
+    /// Maps the memory of all ranks of this node; collective over the job.
     ///
     /// # Errors
-    /// If no range of addresses is free in every rank, or a rank's memory cannot be opened.
-    pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>) -> Result<(Self, OwnedFd)> {
+    /// If no range of addresses is free in every rank, or a rank's memory cannot be opened; if the ranks of this node
+    /// are not consecutive.
+    pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>) -> Result<Joined> {
         let who = bootstrap.identity().clone();
         let shift = slot_shift(slot, who.local_size);
         let memory = create_memory(who.rank, shift)?;
@@ -82,15 +92,7 @@ impl Window {
             candidates: free_candidates((who.local_size as u64) << shift),
         };
         let offers = gather(bootstrap, &offer)?;
-        let mut peers: Vec<&Offer> = offers.iter().filter(|peer| peer.node == offer.node).collect();
-        peers.sort_by_key(|peer| peer.local_rank);
-        if peers.len() != who.local_size {
-            let found = peers.len();
-            return Err(Error::Job(format!(
-                "{found} ranks report to be on this node, {} were expected",
-                who.local_size
-            )));
-        }
+        let peers = neighbours(&who, &offers)?;
 
         let shift = peers.iter().map(|peer| peer.shift as u32).min().unwrap_or(shift);
         let common = peers.iter().fold(u64::MAX, |common, peer| common & peer.candidates);
@@ -110,7 +112,7 @@ impl Window {
                 window.map(index, &open_peer(peer)?)?;
             }
         }
-        Ok((window, memory))
+        Ok(Joined { window, memory, nodes: first_ranks(&offers) })
     }
 
     /// Where the window begins.
@@ -216,7 +218,7 @@ impl Drop for Window {
 
 /// The slot's size as a power of two: as asked, or what the node has, and no more than fits the window.
 fn slot_shift(asked: Option<u64>, ranks: usize) -> u32 {
-    let wanted = asked.unwrap_or_else(|| ledger::memory_of_this_node().next_power_of_two());
+    let wanted = asked.unwrap_or_else(|| ledger::memory_of_this_machine().next_power_of_two());
     wanted.ilog2().min((WINDOW_MAX / ranks.next_power_of_two() as u64).ilog2())
 }
 
@@ -244,6 +246,32 @@ fn open_peer(peer: &Offer) -> Result<OwnedFd> {
         return Err(complain(format!("{path} is another file (inode {}, not {})", stat.st_ino, peer.inode)));
     }
     Ok(memory)
+}
+
+/// What the ranks of this node offer, in the order of their slots.
+fn neighbours<'a>(who: &Identity, offers: &'a [Offer]) -> Result<Vec<&'a Offer>> {
+    let mine = |(_, peer): &(usize, &Offer)| peer.node == who.node as u64;
+    let found = offers.iter().enumerate().filter(mine).count();
+    if found != who.local_size {
+        let expected = who.local_size;
+        return Err(Error::Job(format!("{found} ranks report to be on this node, {expected} were expected")));
+    }
+    let in_place = |(rank, peer): &(usize, &Offer)| *rank + who.local_rank == who.rank + peer.local_rank as usize;
+    let peers: Vec<_> = offers.iter().enumerate().filter(mine).take_while(in_place).map(|(_, peer)| peer).collect();
+    if peers.len() == found {
+        return Ok(peers);
+    }
+    Err(Error::Job(format!(
+        "the ranks of node {} are not consecutive, as they must be: have the launcher fill one node after the other",
+        who.node
+    )))
+}
+
+/// Where the ranks of each node begin.
+fn first_ranks(offers: &[Offer]) -> Vec<(usize, usize)> {
+    let mut nodes: Vec<_> = offers.iter().map(|offer| offer.node as usize).enumerate().collect();
+    nodes.dedup_by_key(|(_, node)| *node);
+    nodes
 }
 
 fn gather(bootstrap: &mut dyn Bootstrap, offer: &Offer) -> Result<Vec<Offer>> {

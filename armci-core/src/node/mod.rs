@@ -30,7 +30,7 @@ use crate::memory::address_map::AddressMap;
 use crate::memory::heap::PAGE;
 use crate::memory::ledger::{self, Ledger};
 use crate::memory::region::{Part, RegionTable};
-use crate::memory::window::Window;
+use crate::memory::window::{Joined, Window};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::barrier::NodeBarrier;
 use crate::sync::bell::Bell;
@@ -89,13 +89,18 @@ const _: () = assert!(size_of::<ControlBlock>().is_multiple_of(PAGE as usize));
 pub(crate) struct Node {
     window: Window,
     who: Identity,
+    /// The rank in the first slot; the others follow in order.
+    first: usize,
+    /// The first rank of each node and the node's number, in the order of ranks.
+    nodes: Vec<(usize, usize)>,
 }
 
 impl Node {
     /// Maps the node's memory and opens its ledger; collective over the job.
     pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>, memory: Option<u64>) -> Result<Self> {
-        let (window, memory_to_map) = Window::join(bootstrap, slot)?;
-        let node = Node { window, who: bootstrap.identity().clone() };
+        let Joined { window, memory: memory_to_map, nodes } = Window::join(bootstrap, slot)?;
+        let who = bootstrap.identity().clone();
+        let node = Node { window, first: who.rank - who.local_rank, nodes, who };
         if node.window.slot_len() < 2 * node.heap_start() {
             let (slot, control) = (node.window.slot_len(), node.heap_start());
             return Err(Error::Job(format!(
@@ -103,7 +108,9 @@ impl Node {
             )));
         }
         if node.who.local_rank == 0 {
-            node.ledger().open(memory.unwrap_or_else(ledger::limit_of_this_node));
+            // Virtual nodes share the memory of one machine.
+            let fair = || ledger::limit_of_this_machine() / node.who.nodes_here as u64;
+            node.ledger().open(memory.unwrap_or_else(fair));
         }
         // Nobody may close its descriptor before all have mapped it, nor ask the ledger before it is open.
         bootstrap.all_gather(&[])?;
@@ -128,10 +135,43 @@ impl Node {
         self.window.slots()
     }
 
-    /// The slot of a rank; `None` if it does not share memory with us. One node holds all ranks, in order.
+    /// The slot of a rank; `None` if it does not share memory with us.
     #[inline]
     pub(crate) fn slot_of(&self, rank: usize) -> Option<usize> {
-        (rank < self.window.slots()).then_some(rank)
+        let slot = rank.wrapping_sub(self.first);
+        (slot < self.window.slots()).then_some(slot)
+    }
+
+    /// The slot of a rank that is to be reached.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if it does not exist, [`Error::OtherNode`] if it does not share memory with us.
+    #[inline]
+    pub(crate) fn reach(&self, rank: usize) -> Result<usize> {
+        self.slot_of(rank).ok_or_else(|| self.out_of_reach(rank))
+    }
+
+    /// Refuses what needs all ranks of the job, unless all share memory.
+    ///
+    /// # Errors
+    /// [`Error::OtherNode`], on every rank.
+    #[inline]
+    pub(crate) fn reach_all(&self) -> Result<()> {
+        if self.ranks() == self.who.size {
+            return Ok(());
+        }
+        // The lowest rank that is not here.
+        Err(self.out_of_reach(if self.first == 0 { self.ranks() } else { 0 }))
+    }
+
+    /// Why a rank without a slot cannot be reached.
+    #[cold]
+    fn out_of_reach(&self, rank: usize) -> Error {
+        if rank >= self.who.size {
+            return Error::Rank { rank, size: self.who.size };
+        }
+        let after = self.nodes.partition_point(|(first, _)| *first <= rank);
+        Error::OtherNode { rank, node: self.nodes[after - 1].1, mine: self.who.node }
     }
 
     /// The control block of a slot.
@@ -142,16 +182,22 @@ impl Node {
         unsafe { &*self.window.address(slot, 0).cast::<ControlBlock>() }
     }
 
+    /// The control block of a rank of this node.
+    #[inline]
+    pub(crate) fn control_of(&self, rank: usize) -> &ControlBlock {
+        self.control(rank.wrapping_sub(self.first))
+    }
+
     /// This rank's own control block.
     #[inline]
     pub(crate) fn mine(&self) -> &ControlBlock {
         self.control(self.who.local_rank)
     }
 
-    /// The block of an origin context of the rank in a slot; its first one's, if it has no such context.
+    /// The block of an origin context of a rank of this node; its first one's, if it has no such context.
     #[inline]
-    pub(crate) fn context(&self, slot: usize, index: usize) -> &ContextBlock {
-        let control = self.control(slot);
+    pub(crate) fn context(&self, rank: usize, index: usize) -> &ContextBlock {
+        let control = self.control_of(rank);
         // Acquire pairs with `set_context`: the block was granted before its place was told.
         let offset = match control.contexts.get(index) {
             Some(place) if index != 0 => place.load(Ordering::Acquire),
@@ -161,7 +207,7 @@ impl Node {
             return &control.first_context;
         }
         // SAFETY: CONTEXT-BLOCK.
-        unsafe { &*self.window.address(slot, offset).cast::<ContextBlock>() }
+        unsafe { &*self.window.address(rank.wrapping_sub(self.first), offset).cast::<ContextBlock>() }
     }
 
     /// Says where the block of a further origin context of this rank lies. Once for each, with a place that serves for

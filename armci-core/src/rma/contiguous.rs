@@ -53,7 +53,7 @@ impl World {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
         if self.direct(self.protocol().put, self.transport().capabilities().rma) {
-            self.origin().order(to.rank, target.region);
+            self.origin().order(target.rank(), target.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put(to, source, bytes) };
             Ok(())
@@ -98,7 +98,7 @@ impl World {
         let from = self.resolve(source, bytes as u64)?;
         self.count().get(bytes);
         if self.direct(self.protocol().get, self.transport().capabilities().rma) {
-            self.origin().order(from.rank, source.region);
+            self.origin().order(source.rank(), source.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get(from, target, bytes) };
             Ok(())

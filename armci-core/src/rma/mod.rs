@@ -26,16 +26,14 @@ impl World {
     pub(crate) fn resolve<T>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
         self.check_open()?;
         let rank = place.rank as usize;
-        let Some(slot) = self.node().slot_of(rank) else {
-            return Err(Error::Rank { rank, size: self.size() });
-        };
+        let slot = self.node().reach(rank)?;
         // This rank's own table knows at once that it has freed a region of all; the target's, how long its part is.
         let known = !place.region.is_symmetric() || self.node().mine().regions.part(place.region).is_some();
         let Some(part) = self.node().control(slot).regions.part(place.region).filter(|_| known) else {
             return Err(Error::NoRegion { region: place.region, rank });
         };
         match place.offset.checked_add(bytes) {
-            Some(end) if end <= part.len => Ok(Remote { rank, offset: part.offset + place.offset }),
+            Some(end) if end <= part.len => Ok(Remote { slot, offset: part.offset + place.offset }),
             _ => Err(Error::Bounds { region: place.region, rank, offset: place.offset, bytes, len: part.len }),
         }
     }
@@ -58,11 +56,9 @@ impl World {
     /// Completes at `rank` all that this rank put and accumulated there (`ARMCI_Fence`).
     ///
     /// # Errors
-    /// If there is no such rank; or the first refusal of a put or accumulate by message since the last fence.
+    /// [`Error::Rank`], [`Error::OtherNode`]; or the first refusal of a put or accumulate by message since the last fence.
     pub fn fence(&self, rank: usize) -> Result<()> {
-        if rank >= self.size() {
-            return Err(Error::Rank { rank, size: self.size() });
-        }
+        self.node().reach(rank)?;
         self.check_open()?;
         self.transport().fence();
         self.origin().fence(Some(rank))

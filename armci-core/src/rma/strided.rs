@@ -170,7 +170,7 @@ impl World {
         let patch = shape.patch(true);
         self.count().put(patch.bytes());
         if self.direct(self.protocol().put, self.transport().capabilities().rma) {
-            self.origin().order(to.rank, target.region);
+            self.origin().order(target.rank(), target.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put_patch(to, source.cast(), &patch) };
             Ok(())
@@ -198,7 +198,7 @@ impl World {
         let patch = shape.patch(false);
         self.count().get(patch.bytes());
         if self.direct(self.protocol().get, self.transport().capabilities().rma) {
-            self.origin().order(from.rank, source.region);
+            self.origin().order(source.rank(), source.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get_patch(from, target.cast(), &patch) };
             Ok(())
@@ -246,7 +246,7 @@ impl World {
         self.count().accumulate(patch.bytes());
         let scale = alpha_bytes(alpha);
         if self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
-            self.origin().order(to.rank, target.region);
+            self.origin().order(target.rank(), target.region);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
             unsafe { self.transport().accumulate(to, source.cast(), patch, T::KIND, &scale) };
             Ok(())

@@ -154,7 +154,7 @@ impl World {
         }
         for Segment { local, remote, count } in segments {
             let to = self.resolve(remote, count as u64)?;
-            self.origin().order(to.rank, remote.region);
+            self.origin().order(remote.rank(), remote.region);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
             unsafe { self.transport().put(to, local, count) };
         }
@@ -178,7 +178,7 @@ impl World {
         }
         for Segment { local, remote, count } in segments {
             let from = self.resolve(remote, count as u64)?;
-            self.origin().order(from.rank, remote.region);
+            self.origin().order(remote.rank(), remote.region);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
             unsafe { self.transport().get(from, local, count) };
         }
@@ -207,7 +207,7 @@ impl World {
         }
         for Segment { local, remote, count } in segments {
             let to = self.resolve(remote, count as u64)?;
-            self.origin().order(to.rank, remote.region);
+            self.origin().order(remote.rank(), remote.region);
             let whole = Patch::new(&[], &[], &[count]);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS; aligned whole elements, as was checked.
             unsafe { self.transport().accumulate(to, local, &whole, T::KIND, &alpha) };

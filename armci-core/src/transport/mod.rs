@@ -46,10 +46,11 @@ pub(crate) struct Rmw {
 /// The transport of this process. There is one kind so far; everybody but this room knows it by this name.
 pub(crate) type Wire = shm::Shm;
 
-/// A byte in the memory of a rank: how far into its slot.
+/// A byte in the memory of a rank: whose slot, and how far into it. (Messages name ranks: a slot means something on
+/// its node only.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remote {
-    pub(crate) rank: usize,
+    pub(crate) slot: usize,
     pub(crate) offset: u64,
 }
 
@@ -69,6 +70,7 @@ pub(crate) struct Outgoing<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming<'a> {
     pub(crate) handler: u16,
+    /// The rank that sent it.
     pub(crate) source: usize,
     /// What the message carried itself.
     pub(crate) inline: &'a [u8],
@@ -142,7 +144,7 @@ pub(crate) trait Transport {
     /// Makes all that this thread did by remote memory access visible at its targets.
     fn fence(&self);
 
-    /// Sends an active message of an origin context; those of one context to one target arrive in order.
+    /// Sends an active message of an origin context to rank `target`; those of one context to one target arrive in order.
     ///
     /// # Errors
     /// [`Again`] if the target's inbox is full; nothing was sent.

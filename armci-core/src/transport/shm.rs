@@ -35,7 +35,7 @@ impl Shm {
 
     #[inline]
     fn address(&self, remote: Remote) -> *mut u8 {
-        self.node.window().address(remote.rank, remote.offset)
+        self.node.window().address(remote.slot, remote.offset)
     }
 }
 
@@ -73,7 +73,7 @@ impl Transport for Shm {
 
     #[inline]
     unsafe fn accumulate(&self, to: Remote, from: *const u8, patch: &Patch, kind: ElementKind, alpha: &[u8; 16]) {
-        let locks = &self.node.control(to.rank).locks;
+        let locks = &self.node.control(to.slot).locks;
         // SAFETY: WINDOW-MAPPED and the caller's promise; the locks are those of the target.
         unsafe { apply_patch(locks, to.offset, self.address(to), from, patch, kind, alpha) };
     }
@@ -112,7 +112,7 @@ impl Transport for Shm {
         let word = unsafe { AtomicU64::from_ptr(self.address(to).cast()) };
         // Release: who finds the value finds what was written before it.
         word.store(value, Ordering::Release);
-        self.node.control(to.rank).main_bell.ring();
+        self.node.control(to.slot).main_bell.ring();
     }
 
     #[inline]
@@ -122,7 +122,7 @@ impl Transport for Shm {
 
     #[inline]
     fn send(&self, context: usize, target: usize, message: &Outgoing<'_>) -> Result<(), Again> {
-        let control = self.node.control(target);
+        let control = self.node.control_of(target);
         let [first, second] = message.inline;
         let inline_len = first.len() + second.len();
         assert!(inline_len <= INLINE_MAX, "{inline_len} bytes of arguments");
@@ -155,7 +155,8 @@ impl Transport for Shm {
         // SAFETY: SERVICE-OWNER is RING-SINGLE-CONSUMER.
         let served = unsafe {
             self.node.mine().inbox.pop(|message| {
-                let block = self.node.context(message.source as usize, message.context.into());
+                let source = message.source as usize;
+                let block = self.node.context(source, message.context.into());
                 let cell = &block.replies[usize::from(message.slot)];
                 let staging = block.staging[usize::from(message.slot)].0.with_mut(|chunk| chunk.cast::<u8>());
                 let reply_inline = cell.inline.with_mut(|inline| inline.cast::<u8>());
@@ -172,7 +173,7 @@ impl Transport for Shm {
                 cell.len.store(len as u32, Ordering::Relaxed);
                 // Release: the reply, and whatever serving wrote, is seen by who finds this state.
                 cell.state.store(status.to_state(), Ordering::Release);
-                self.node.control(message.source as usize).main_bell.ring();
+                self.node.control_of(source).main_bell.ring();
             })
         };
         served.is_some()
