@@ -22,6 +22,10 @@ struct CommandLine {
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     ranks: usize,
 
+    /// Split the ranks into K virtual nodes that share no memory, to test what crosses nodes
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    nodes: usize,
+
     /// Whether each rank is tied to a core of its own
     #[arg(long, value_enum, default_value_t = Binding::None)]
     bind: Binding,
@@ -75,7 +79,7 @@ impl CommandLine {
             Binding::None => Bind::None,
             Binding::Core => Bind::Core,
         };
-        let job = Job::new(self.ranks, program)?.args(words).bind(bind).tag_output(self.tag_output);
+        let job = Job::new(self.ranks, program)?.nodes(self.nodes)?.args(words).bind(bind).tag_output(self.tag_output);
         Ok(match self.progress {
             Some(Progress::Thread) => job.env("ARMCI_PROGRESS", "thread"),
             Some(Progress::None) => job.env("ARMCI_PROGRESS", "none"),

@@ -35,6 +35,40 @@ fn absurdly_many_ranks_are_one_clear_line() {
 }
 
 #[test]
+fn no_nodes_or_more_than_ranks_are_one_clear_line() {
+    for (nodes, line) in [
+        ("0", "armci-run: a job needs at least one node; 0 were asked for\n"),
+        ("3", "armci-run: 3 nodes were asked for, but the job has only 2 ranks: each node needs one\n"),
+    ] {
+        let ended = Run::new(&["-n", "2", "--nodes", nodes, "true"]).end();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), line));
+    }
+}
+
+#[test]
+fn ranks_know_their_place_on_virtual_nodes() {
+    play_outside(|role| {
+        let mut job = armci_core::job::bootstrap().unwrap();
+        let who = job.identity().clone();
+        let found = [who.node, who.nodes, who.local_rank, who.local_size, who.nodes_here];
+        let expected: &[[usize; 5]] = match role {
+            "1 node" => &[[0, 1, 0, 3, 1], [0, 1, 1, 3, 1], [0, 1, 2, 3, 1]],
+            "2 nodes" => &[[0, 2, 0, 1, 2], [1, 2, 0, 2, 2], [1, 2, 1, 2, 2]],
+            _ => &[[0, 3, 0, 1, 3], [1, 3, 0, 1, 3], [2, 3, 0, 1, 3]],
+        };
+        assert_eq!((who.size, found), (3, expected[who.rank]), "{role}");
+        job.goodbye().unwrap();
+    });
+    let this = std::env::current_exe().unwrap();
+    for (nodes, role) in [("1", "1 node"), ("2", "2 nodes"), ("3", "3 nodes")] {
+        let test = ["--exact", "ranks_know_their_place_on_virtual_nodes"];
+        let words = [&["-n", "3", "--nodes", nodes, this.to_str().unwrap()][..], &test].concat();
+        let ended = Run::new(&words).env("ARMCI_RUN_TEST_ROLE", role).end();
+        assert_eq!(ended.code, Some(0), "{role}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
 fn too_many_ranks_are_ended_again() {
     // Descriptors run out midway.
     let script = format!("ulimit -n 40; exec {} -n 100 sleep 100", env!("CARGO_BIN_EXE_armci-run"));

@@ -19,6 +19,7 @@ const DONE: &str = "armci-test: body done";
 #[derive(Clone, Debug)]
 pub struct Ranks {
     ranks: usize,
+    nodes: usize,
     env: Vec<(String, String)>,
     timeout: Duration,
 }
@@ -27,7 +28,14 @@ impl Ranks {
     /// A job of `ranks` ranks that may take a minute.
     #[must_use]
     pub fn new(ranks: usize) -> Self {
-        Self { ranks, env: Vec::new(), timeout: Duration::from_secs(60) }
+        Self { ranks, nodes: 1, env: Vec::new(), timeout: Duration::from_secs(60) }
+    }
+
+    /// Splits the ranks into so many virtual nodes.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
+        self
     }
 
     /// Sets a variable in the environment of every rank.
@@ -117,6 +125,7 @@ impl Ranks {
     fn start(&self, test: &str, number: usize) -> Outcome {
         // `--include-ignored`: whoever started an ignored test meant it.
         let job = Job::this_program(self.ranks)
+            .and_then(|job| job.nodes(self.nodes))
             .map(|job| job.only_args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]))
             .map(|job| self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
             .map(|job| {
@@ -130,6 +139,7 @@ impl Ranks {
     /// What a person wants to know about a failed job.
     fn report(&self, test: &str, number: usize, outcome: &Outcome) -> String {
         let settings: String = self.env.iter().map(|(name, value)| format!(", {name}={value}")).collect();
+        let nodes = if self.nodes == 1 { String::new() } else { format!(" on {} nodes", self.nodes) };
         let how = match &outcome.failed {
             Some(failed) => format!("rank {} {}", failed.rank, failed.reason),
             None if outcome.timed_out => format!("not done after {:?}; ended", self.timeout),
@@ -141,7 +151,7 @@ impl Ranks {
             .map(|line| format!("{line}\n"))
             .collect::<String>();
         let errors = String::from_utf8_lossy(&outcome.stderr);
-        format!("job {number} of test `{test}` ({} ranks{settings}): {how}\n{written}{errors}", self.ranks)
+        format!("job {number} of test `{test}` ({} ranks{nodes}{settings}): {how}\n{written}{errors}", self.ranks)
     }
 }
 

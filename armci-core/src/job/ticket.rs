@@ -1,7 +1,7 @@
 //! The environment variable `ARMCI_JOB`: what the launcher tells a rank before it can speak to it.
 //!
 //! ```text
-//! ARMCI_JOB="2 fd=5 socket=48213 rank=2 size=4 secret=91f3... core=1,5 progress=5 shares=0 crowded=0"
+//! ARMCI_JOB="3 fd=5 socket=48213 rank=2 size=4 nodes=1 secret=91f3... core=1,5 progress=5 shares=0 crowded=0"
 //! ```
 //!
 //! Guaranteed: a ticket that [`Ticket::from_environment`] returns names an open descriptor that is
@@ -17,7 +17,7 @@ use crate::topology::{Core, Seat};
 /// The variable's name.
 pub(super) const VARIABLE: &str = "ARMCI_JOB";
 /// The first word of the text; another number is another language.
-const FORMAT: &str = "2";
+const FORMAT: &str = "3";
 
 /// One rank's admission to its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Ticket {
     pub(super) inode: u64,
     pub(super) rank: usize,
     pub(super) size: usize,
+    /// Into how many nodes the ranks are split.
+    pub(super) nodes: usize,
     pub(super) secret: u64,
     /// The processors the launcher has tied this rank to, if it has.
     pub(super) core: Option<Core>,
@@ -63,11 +65,12 @@ impl Ticket {
         let core = self.core.as_ref().map(|core| core.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         format!(
-            "{FORMAT} fd={} socket={} rank={} size={} secret={:016x} core={} progress={} shares={} crowded={}",
+            "{FORMAT} fd={} socket={} rank={} size={} nodes={} secret={:016x} core={} progress={} shares={} crowded={}",
             self.descriptor,
             self.inode,
             self.rank,
             self.size,
+            self.nodes,
             self.secret,
             or_none(core),
             or_none(self.seat.progress_cpu.map(|cpu| cpu.to_string())),
@@ -87,6 +90,7 @@ impl Ticket {
             inode: field("socket")?.parse().ok()?,
             rank: field("rank")?.parse().ok()?,
             size: field("size")?.parse().ok()?,
+            nodes: field("nodes")?.parse().ok()?,
             secret: u64::from_str_radix(field("secret")?, 16).ok()?,
             core: optional(field("core")?, |list| list.split(',').map(|cpu| cpu.parse().ok()).collect())?,
             seat: Seat {
@@ -95,7 +99,8 @@ impl Ticket {
                 crowded: field("crowded")? == "1",
             },
         };
-        (words.next().is_none() && ticket.rank < ticket.size && ticket.descriptor >= 0).then_some(ticket)
+        let possible = ticket.rank < ticket.size && (1..=ticket.size).contains(&ticket.nodes) && ticket.descriptor >= 0;
+        (words.next().is_none() && possible).then_some(ticket)
     }
 
     /// Whether the descriptor is open and still the socket that was meant.
@@ -121,7 +126,7 @@ mod tests {
 
     fn ticket() -> Ticket {
         let seat = Seat { progress_cpu: None, shares: true, crowded: false };
-        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, secret: 0xfeed, core: Some(vec![3, 7]), seat }
+        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, nodes: 2, secret: 0xfeed, core: Some(vec![3, 7]), seat }
     }
 
     #[test]
@@ -138,11 +143,13 @@ mod tests {
         for bad in [
             "",
             "1",
-            "1 fd=5",
             "2 fd=5",
+            "3 fd=5",
             "rank=1",
             &format!("{good} more=1"),
             &good.replace("rank=2", "rank=4"),
+            &good.replace("nodes=2", "nodes=0"),
+            &good.replace("nodes=2", "nodes=5"),
             &good.replace("fd=5", "fd=-5"),
             &good.replace("core=3,7", "core=3,,7"),
         ] {

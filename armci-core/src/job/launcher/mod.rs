@@ -35,6 +35,7 @@ const MAX_RANKS: usize = 16 << 10;
 #[derive(Clone, Debug)]
 pub struct Job {
     ranks: usize,
+    nodes: usize,
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -88,6 +89,7 @@ impl Job {
         }
         Ok(Self {
             ranks,
+            nodes: 1,
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
@@ -109,6 +111,25 @@ impl Job {
         let program: PathBuf =
             std::env::current_exe().map_err(|source| Error::System { call: "readlink of /proc/self/exe", source })?;
         Ok(Self::new(ranks, program)?.args(std::env::args_os().skip(1)))
+    }
+
+    /// Splits the ranks into this many virtual nodes, each of consecutive ranks, as evenly as possible.
+    /// Ranks of different nodes share no memory, so that what travels between nodes can be tested on
+    /// one machine; the machine's memory is divided among them. Default: 1.
+    ///
+    /// # Errors
+    /// If `nodes` is 0, or there are fewer ranks than nodes.
+    pub fn nodes(mut self, nodes: usize) -> Result<Self> {
+        if nodes == 0 {
+            return Err(Error::Argument("a job needs at least one node; 0 were asked for".into()));
+        }
+        if nodes > self.ranks {
+            let message =
+                format!("{nodes} nodes were asked for, but the job has only {} ranks: each node needs one", self.ranks);
+            return Err(Error::Argument(message));
+        }
+        self.nodes = nodes;
+        Ok(self)
     }
 
     /// Appends arguments of the program.

@@ -56,6 +56,7 @@ pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -
         inode,
         rank,
         size: job.ranks,
+        nodes: job.nodes,
         secret: plan.secret,
         core: core.cloned(),
         seat,
