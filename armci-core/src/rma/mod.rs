@@ -22,7 +22,8 @@ use crate::world::World;
 
 impl World {
     /// Where `bytes` bytes from `place` on lie; the one check of rank, region and bounds at the origin.
-    #[inline]
+    // Always: left to itself the compiler calls it from some loops, where a put of 8 bytes takes 4.4 ns and not 3.4.
+    #[inline(always)]
     pub(crate) fn resolve<T>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
         self.check_open()?;
         let rank = place.rank as usize;
