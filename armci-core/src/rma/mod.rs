@@ -57,7 +57,8 @@ impl World {
     /// Completes at `rank` all that this rank put and accumulated there (`ARMCI_Fence`).
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`]; or the first refusal of a put or accumulate by message since the last fence.
+    /// [`Error::Rank`], [`Error::OtherNode`]; or the first refusal of a put or accumulate by message since the last
+    /// fence.
     pub fn fence(&self, rank: usize) -> Result<()> {
         self.node().reach(rank)?;
         self.check_open()?;
