@@ -26,7 +26,7 @@ pub enum Error {
     #[error("ended by signal {0}")]
     Interrupted(i32),
     /// There is no such job.
-    #[error("there is no job '{0}': there are direct, messages, crowd and sweep")]
+    #[error("there is no job '{0}': armci-bench --help names them")]
     Configuration(String),
     /// A rank printed something else than figures.
     #[error("cannot read a figure from '{line}': {source}")]

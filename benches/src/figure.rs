@@ -28,6 +28,12 @@ impl Figure {
         Some(Figure { median: *at(0.5)?, p99: *at(0.99)? })
     }
 
+    /// The figure in another unit.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        Figure { median: self.median * factor, p99: self.p99 * factor }
+    }
+
     /// A figure of one sample.
     pub fn single(value: f64) -> Self {
         Figure { median: value, p99: value }

@@ -13,7 +13,7 @@ use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
-use crate::{accumulate, barrier};
+use crate::{accumulate, barrier, footprint, idle, meeting, messages, start};
 
 /// The longest a job may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -22,11 +22,29 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub struct Configuration {
     /// What it is called on the command line of its ranks.
     pub name: &'static str,
+    /// Whether one round of a run is enough: for what does not drift, or takes long.
+    pub once: bool,
     ranks: usize,
     bind: Bind,
     settings: &'static [(&'static str, &'static str)],
+    /// How many times it is started in a round; the median counts.
+    starts: usize,
     measure: fn(&World, Effort, &mut Figures) -> Result<()>,
+    /// What follows from the figures of all rounds, such as the worst of many.
+    pub summarize: fn(&mut Figures),
 }
+
+/// A pair of ranks on two cores that measures nothing yet.
+const PAIR: Configuration = Configuration {
+    name: "",
+    once: false,
+    ranks: 2,
+    bind: Bind::Core,
+    settings: &[],
+    starts: 1,
+    measure: |_, _, _| Ok(()),
+    summarize: |_| {},
+};
 
 /// The settings that are made for every job, whatever the environment says: the defaults.
 const DEFAULTS: [(&str, &str); 5] = [
@@ -38,12 +56,9 @@ const DEFAULTS: [(&str, &str); 5] = [
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 3] = [
+pub static JOBS: [Configuration; 6] = [
     Configuration {
         name: "direct",
-        ranks: 2,
-        bind: Bind::Core,
-        settings: &[],
         measure: |world, effort, figures| {
             contiguous::measure(world, effort, &[8, MIB], figures)?;
             contiguous::owner_wrote(world, effort, figures)?;
@@ -52,11 +67,10 @@ pub static JOBS: [Configuration; 3] = [
             counter::owner_computing(world, effort, Pattern { name: "busy", batch: 100, pace: None }, figures)?;
             barrier::measure(world, effort, 100, figures)
         },
+        ..PAIR
     },
     Configuration {
         name: "messages",
-        ranks: 2,
-        bind: Bind::Core,
         settings: &[("ARMCI_PROTOCOL", "rmw=am,accumulate=am")],
         measure: |world, effort, figures| {
             accumulate::measure(world, effort, "acc_1m_am", figures)?;
@@ -69,23 +83,47 @@ pub static JOBS: [Configuration; 3] = [
                 figures,
             )
         },
+        ..PAIR
     },
     Configuration {
         name: "crowd",
         ranks: 8,
         bind: Bind::None,
-        settings: &[],
         measure: |world, effort, figures| barrier::measure(world, effort, 10, figures),
+        ..PAIR
+    },
+    Configuration {
+        name: "start",
+        ranks: 16,
+        bind: Bind::None,
+        starts: 5,
+        measure: |world, _, figures| start::measure(world, figures),
+        ..PAIR
+    },
+    Configuration {
+        name: "calls",
+        measure: |world, effort, figures| {
+            messages::measure(world, effort, figures)?;
+            meeting::measure(world, effort, figures)?;
+            idle::measure(world, effort, figures)
+        },
+        ..PAIR
+    },
+    Configuration {
+        name: "footprint",
+        once: true,
+        ranks: 64,
+        bind: Bind::None,
+        measure: |world, _, figures| footprint::measure(world, figures),
+        ..PAIR
     },
 ];
 
 /// What is measured for the sweep.
 pub static SWEEP_JOB: Configuration = Configuration {
     name: "sweep",
-    ranks: 2,
-    bind: Bind::Core,
-    settings: &[],
     measure: |world, effort, figures| contiguous::measure(world, effort, &SWEEP, figures),
+    ..PAIR
 };
 
 /// The configuration of this name.
@@ -99,12 +137,19 @@ impl Configuration {
     /// # Errors
     /// If the job fails, takes too long, or prints something else.
     pub fn run(&self, quick: bool) -> Result<Figures> {
+        let starts: Result<Vec<Figures>> = (0..self.starts).map(|_| self.start(quick)).collect();
+        Ok(Figures::median_of(&starts?))
+    }
+
+    fn start(&self, quick: bool) -> Result<Figures> {
+        let begin = start::now();
         let mut arguments = vec!["rank", self.name];
         if quick {
             arguments.push("--quick");
         }
         let mut job = Job::this_program(self.ranks)?
             .only_args(arguments)
+            .env(start::VARIABLE, begin)
             .bind(self.bind)
             .capture_stdout(true)
             .capture_stderr(true)

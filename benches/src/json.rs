@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::report::Report;
-use crate::rows::ROWS;
+use crate::rows::rows;
 use crate::table::{ratio, verdict};
 
 #[derive(Serialize)]
@@ -14,6 +14,8 @@ struct Judged<'a> {
     name: &'a str,
     what: &'a str,
     ratio: Option<f64>,
+    limit: Option<f64>,
+    most: Option<f64>,
     verdict: &'a str,
 }
 
@@ -29,13 +31,15 @@ struct Whole<'a> {
 /// # Errors
 /// If the file cannot be written.
 pub fn write(report: &Report, path: &Path) -> Result<()> {
-    let judge = |row: &'static crate::rows::Row| Judged {
+    let judge = |row: &'static crate::row::Row| Judged {
         name: row.name,
         what: row.what.trim(),
         ratio: ratio(row, report),
+        limit: row.limit.and_then(|limit| limit.of(report)).map(|limit| limit.median),
+        most: row.most(report),
         verdict: verdict(row, report).name(),
     };
-    let whole = Whole { report, rows: ROWS.iter().map(judge).collect() };
+    let whole = Whole { report, rows: rows().map(judge).collect() };
     let written = serde_json::to_string_pretty(&whole)
         .map_err(std::io::Error::from)
         .and_then(|text| std::fs::write(path, text + "\n"));

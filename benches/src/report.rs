@@ -88,8 +88,9 @@ impl Report {
             let (mut mine, mut other) = (Figures::default(), Figures::default());
             interrupt::check()?;
             for index in 0..plan.jobs.len().max(plan.programs.len()) {
-                if let Some(job) = plan.jobs.get(index) {
+                if let Some(job) = plan.jobs.get(index).filter(|job| round == 1 || !job.once) {
                     mine.extend(job.run(quick)?);
+                    interrupt::check()?;
                 }
                 if let Some(program) = plan.programs.get(index) {
                     match peer.as_ref().map_err(Clone::clone).and_then(|peer| peer.measure(*program, effort)) {
@@ -107,6 +108,9 @@ impl Report {
         report.class = Figure::of(report.line.clone()).map_or(Class::Near, |line| Class::of(line.median));
         (report.ours, report.machine, report.peer) =
             (Figures::median_of(&ours), Figures::median_of(&machine), Figures::median_of(&theirs));
+        for job in &plan.jobs {
+            (job.summarize)(&mut report.ours);
+        }
         Ok(report)
     }
 

@@ -1,78 +1,10 @@
-//! The rows of the table: what each figure is held against.
+//! The rows of the table: what each figure is held against, and what is asked of it.
 //!
 //! Anchors are the published figures of machines like this one, for near and for far cores; the limits are measured
 //! in the run itself.
 
-use crate::line::Class;
-
-/// How a figure is printed, and which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Time; less is better.
-    Time,
-    /// Time for so many bytes, printed as GB/s; more is better.
-    Rate(usize),
-    /// A share of 1; more is better.
-    Share,
-}
-
-/// A number from the anchors, for near and for far cores.
-#[derive(Clone, Copy, Debug)]
-pub struct Anchor {
-    near: &'static str,
-    far: &'static str,
-}
-
-impl Anchor {
-    const NONE: Anchor = Anchor::both("-");
-
-    const fn both(text: &'static str) -> Self {
-        Anchor { near: text, far: text }
-    }
-
-    /// The one for this class.
-    pub fn of(self, class: Class) -> &'static str {
-        match class {
-            Class::Near => self.near,
-            Class::Far => self.far,
-        }
-    }
-}
-
-/// One row.
-#[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Our figure's name.
-    pub name: &'static str,
-    /// What it is, in words.
-    pub what: &'static str,
-    /// How it is printed.
-    pub unit: Unit,
-    /// Whether its bad end matters.
-    pub tail: bool,
-    /// The name of the machine's own limit, if there is one.
-    pub limit: Option<&'static str>,
-    /// The published figure.
-    pub anchor: Anchor,
-    /// The name of the peer's figure, if it has one.
-    pub peer: Option<&'static str>,
-    /// Whether it is a default path, which must not be slower than the peer's.
-    pub default_path: bool,
-    /// What it must not exceed, in nanoseconds.
-    pub at_most: Option<f64>,
-}
-
-const ROW: Row = Row {
-    name: "",
-    what: "",
-    unit: Unit::Time,
-    tail: false,
-    limit: None,
-    anchor: Anchor::NONE,
-    peer: None,
-    default_path: false,
-    at_most: None,
-};
+use crate::row::Limit::{Machine, Ours};
+use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
 
 const MIB: usize = crate::contiguous::MIB;
 
@@ -81,31 +13,31 @@ const fn both(name: &'static str, what: &'static str) -> Row {
     Row { name, what, peer: Some(name), default_path: true, ..ROW }
 }
 
-/// All rows, in order.
-pub static ROWS: [Row; 16] = [
-    Row { limit: Some("owned_word"), anchor: Anchor::both("4 ns (GASNet)"), ..both("put_8", "put 8 B") },
-    Row { limit: Some("owned_word"), anchor: Anchor::both("4 ns (GASNet)"), ..both("get_8", "get 8 B") },
+/// What the peer does too.
+static BESIDE_PEER: [Row; 16] = [
+    Row { limit: Some(Machine("owned_word")), anchor: Anchor::both("4 ns (GASNet)"), ..both("put_8", "put 8 B") },
+    Row { limit: Some(Machine("owned_word")), anchor: Anchor::both("4 ns (GASNet)"), ..both("get_8", "get 8 B") },
     Row {
         unit: Unit::Rate(MIB),
-        limit: Some("copy_1m"),
+        limit: Some(Machine("copy_1m")),
         anchor: Anchor::both("46 GB/s (copy)"),
         ..both("put_1048576", "put 1 MiB")
     },
     Row {
         unit: Unit::Rate(MIB),
-        limit: Some("copy_dirty"),
+        limit: Some(Machine("copy_dirty")),
         anchor: Anchor { near: "46 GB/s (copy)", far: "26 GB/s (streams)" },
         ..both("put_dirty", "put 1 MiB, the owner wrote it last")
     },
     Row {
         unit: Unit::Rate(MIB),
-        limit: Some("copy_1m"),
+        limit: Some(Machine("copy_1m")),
         anchor: Anchor::both("46 GB/s (copy)"),
         ..both("get_1048576", "get 1 MiB")
     },
     Row {
         unit: Unit::Rate(MIB),
-        limit: Some("loop_1m"),
+        limit: Some(Machine("loop_1m")),
         anchor: Anchor::both("48 GB/s (loop)"),
         ..both("acc_1m", "accumulate 1 MiB")
     },
@@ -113,29 +45,37 @@ pub static ROWS: [Row; 16] = [
         name: "acc_1m_am",
         what: "accumulate 1 MiB, by message",
         unit: Unit::Rate(MIB),
-        limit: Some("loop_1m"),
+        limit: Some(Machine("loop_1m")),
         ..ROW
     },
     Row {
-        limit: Some("owned_add"),
+        limit: Some(Machine("owned_add")),
         anchor: Anchor::both("2 ns (owned line)"),
         ..both("add_idle", "fetch-add, owner idle")
     },
     Row {
-        limit: Some("owned_add"),
+        limit: Some(Machine("owned_add")),
         anchor: Anchor::both("2 ns (owned line)"),
         tail: true,
         ..both("add_busy", "fetch-add, owner computes")
     },
     Row { unit: Unit::Share, ..both("kept_busy", "  speed the owner kept") }.informative(),
-    Row { name: "add_served_idle", what: "fetch-add by thread, owner idle", tail: true, ..ROW },
+    Row {
+        name: "add_served_idle",
+        what: "fetch-add by thread, owner idle",
+        tail: true,
+        bound: Some(Bound::at_most(1e3)),
+        tail_at_most: Some(100e3),
+        ..ROW
+    },
     Row {
         name: "add_served",
         what: "fetch-add by thread, owner computes",
         tail: true,
-        limit: Some("served"),
+        limit: Some(Machine("served")),
         anchor: Anchor::both("0.9 us (futex)"),
-        at_most: Some(25e3),
+        bound: Some(Bound::at_most(25e3)),
+        tail_at_most: Some(100e3),
         ..ROW
     },
     Row { name: "kept_served", what: "  speed the owner kept", unit: Unit::Share, anchor: Anchor::both("93 %"), ..ROW },
@@ -143,35 +83,101 @@ pub static ROWS: [Row; 16] = [
         name: "add_served_paced",
         what: "  the same, a draw every 200 us",
         tail: true,
-        limit: Some("served_paced"),
+        limit: Some(Machine("served_paced")),
         anchor: Anchor::both("17 us (futex)"),
-        at_most: Some(25e3),
+        bound: Some(Bound::at_most(25e3)),
+        tail_at_most: Some(100e3),
         ..ROW
     },
     Row {
-        limit: Some("barrier_2"),
+        limit: Some(Machine("barrier_2")),
         anchor: Anchor::both("0.17 us (GASNet)"),
         tail: true,
+        bound: Some(Bound::by_class(250.0, 500.0)),
         ..both("barrier_2", "barrier, 2 ranks")
     },
     Row {
-        limit: Some("barrier_8"),
+        limit: Some(Machine("barrier_8")),
         anchor: Anchor::both("8 us (Open MPI, 4)"),
         tail: true,
+        bound: Some(Bound::at_most(60e3)),
         ..both("barrier_8", "barrier, 8 ranks on 2 cores")
     },
 ];
 
-impl Row {
-    /// Whether something is asked of it.
-    pub fn is_judged(&self) -> bool {
-        self.default_path || self.at_most.is_some()
-    }
+/// What ranks do together, and with each other's help.
+static TOGETHER: [Row; 3] = [
+    Row {
+        name: "am_request",
+        what: "message and reply, 8 B, owner in a call",
+        tail: true,
+        anchor: Anchor::both("0.28 us (GASNet)"),
+        bound: Some(Bound::by_class(350.0, 700.0)),
+        ..ROW
+    },
+    Row {
+        name: "am_flood",
+        what: "message, many in a row, each",
+        anchor: Anchor::both("94 ns (GASNet)"),
+        bound: Some(Bound::at_most(100.0)),
+        ..ROW
+    },
+    Row {
+        name: "allocate_free",
+        what: "allocate and free 64 B together (limit: a barrier)",
+        tail: true,
+        limit: Some(Ours("allocate_barrier")),
+        anchor: Anchor::both("60 us (ARMCI-MPI)"),
+        bound: Some(Bound::times(2.5)),
+        ..ROW
+    },
+];
 
-    /// Shown beside the peer's, without a verdict.
-    const fn informative(self) -> Self {
-        Row { default_path: false, ..self }
-    }
+/// A figure after a thousand allocations, beside the same before them.
+const fn grown(name: &'static str, before: &'static str, what: &'static str, unit: Unit) -> Row {
+    Row { name, what, unit, limit: Some(Ours(before)), ..ROW }
+}
+
+/// What a job and its memory cost.
+static JOB: [Row; 6] = [
+    Row {
+        name: "start_16",
+        what: "start of 16 ranks, to the end of a barrier",
+        anchor: Anchor::both("0.5 s (Hydra)"),
+        bound: Some(Bound::at_most(200e6)),
+        ..ROW
+    },
+    Row {
+        name: "idle_thread",
+        what: "idle progress thread, of a core",
+        unit: Unit::Used,
+        bound: Some(Bound::at_most(0.01)),
+        ..ROW
+    },
+    grown(
+        "resident_after",
+        "resident_before",
+        "64 ranks, 1,000 allocations (limit: none): resident, each",
+        Unit::Bytes,
+    ),
+    grown("window_after", "window_before", "  window memory granted, each", Unit::Bytes),
+    grown("tables_after", "tables_before", "  page tables, each", Unit::Bytes),
+    Row {
+        bound: Some(Bound::times(1.0)),
+        ..grown("descriptors_after", "descriptors_before", "  descriptors, each", Unit::Count)
+    },
+];
+
+/// The whole table.
+pub static GROUPS: [Group; 3] = [
+    Group { title: "Beside ARMCI-MPI", rows: &BESIDE_PEER },
+    Group { title: "Together", rows: &TOGETHER },
+    Group { title: "The job", rows: &JOB },
+];
+
+/// All rows, in order.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    GROUPS.iter().flat_map(|group| group.rows)
 }
 
 /// What the machine's own figures are, in words, for the lines above the table.

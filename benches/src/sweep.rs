@@ -4,8 +4,8 @@ use crate::contiguous::SWEEP;
 use crate::jobs::SWEEP_JOB;
 use crate::peer;
 use crate::report::{Plan, Report};
-use crate::rows::Unit;
-use crate::table::{grid, preface, show};
+use crate::row::Unit;
+use crate::table::{grid, preface};
 
 /// What a sweep consists of.
 pub fn plan(with_peer: bool) -> Plan {
@@ -19,7 +19,7 @@ pub fn render(report: &Report) -> String {
         let [put, get] = ["put", "get"].map(|operation| {
             let name = format!("{operation}_{bytes}");
             let [ours, theirs] = [&report.ours, &report.peer].map(|side| side.get(&name).map(|figure| figure.median));
-            let text = |value: Option<f64>, unit| value.map_or_else(|| "-".into(), |value| show(value, unit));
+            let text = |value: Option<f64>, unit: Unit| value.map_or_else(|| "-".into(), |value| unit.show(value));
             let ratio = ours.zip(theirs).map_or_else(|| "-".into(), |(ours, theirs)| format!("{:.2}", theirs / ours));
             [text(ours, Unit::Time), text(ours, Unit::Rate(bytes)), text(theirs, Unit::Time), ratio]
         });

@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use crate::figure::Figure;
 use crate::report::Report;
-use crate::rows::{LIMITS, ROWS, Row, Unit};
+use crate::row::{Row, Unit};
+use crate::rows::{GROUPS, LIMITS};
 
 /// How much slower than the peer still counts as equal: what one run differs from the next.
 const NOISE: f64 = 1.05;
 
-const HEADER: [&str; 8] =
-    ["what", "ours", "p99", "limit, this run", "anchor", "ARMCI-MPI, this run", "ratio", "verdict"];
+const HEADER: [&str; 9] =
+    ["what", "ours", "p99", "limit, this run", "asked", "anchor", "ARMCI-MPI, this run", "ratio", "verdict"];
 
 /// What a row comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,37 +47,35 @@ pub fn ratio(row: &Row, report: &Report) -> Option<f64> {
 /// What a row comes to.
 pub fn verdict(row: &Row, report: &Report) -> Verdict {
     let Some(ours) = report.ours.get(row.name) else { return Verdict::Open };
-    if row.at_most.is_some_and(|most| ours.median > most) {
+    let most = row.most(report);
+    if most.is_some_and(|most| ours.median > most) || row.tail_at_most.is_some_and(|most| ours.p99 > most) {
         return Verdict::AboveLimit;
+    }
+    if row.bound.is_some() && most.is_none() {
+        return Verdict::Open;
     }
     match ratio(row, report).filter(|_| row.default_path) {
         Some(ratio) if ratio * NOISE < 1.0 => Verdict::SlowerThanPeer,
         Some(_) => Verdict::Good,
-        None if row.at_most.is_some() => Verdict::Good,
+        None if row.bound.is_some() => Verdict::Good,
         None => Verdict::Open,
     }
 }
 
-/// A value in its unit.
-pub fn show(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Rate(bytes) => format!("{:.1} GB/s", bytes as f64 / value),
-        Unit::Share => format!("{:.0} %", value * 100.0),
-        Unit::Time if value < 1e3 => format!("{value:.1} ns"),
-        Unit::Time if value < 1e6 => format!("{:.2} us", value / 1e3),
-        Unit::Time => format!("{:.2} ms", value / 1e6),
-    }
-}
-
 fn show_median(figure: Option<Figure>, unit: Unit) -> String {
-    figure.map_or_else(|| "-".into(), |figure| show(figure.median, unit))
+    figure.map_or_else(|| "-".into(), |figure| unit.show(figure.median))
 }
 
 /// What is known about the machine and the run, then the table, then what is wrong with it.
 pub fn render(report: &Report) -> String {
     let mut text = preface(report);
-    let rows = ROWS.iter().map(|row| cells(row, report));
-    text.push_str(&grid(std::iter::once(HEADER.map(String::from)).chain(rows).collect()));
+    // A group of which nothing was measured was not asked for.
+    for group in GROUPS.iter().filter(|group| group.rows.iter().any(|row| report.ours.get(row.name).is_some())) {
+        let rows = group.rows.iter().map(|row| cells(row, report));
+        let _ = writeln!(text, "{}", group.title);
+        text.push_str(&grid(std::iter::once(HEADER.map(String::from)).chain(rows).collect()));
+        text.push('\n');
+    }
     for reason in &report.peer_failures {
         let _ = writeln!(text, "ARMCI-MPI: {reason}");
     }
@@ -113,20 +112,33 @@ pub fn preface(report: &Report) -> String {
     text
 }
 
-fn cells(row: &Row, report: &Report) -> [String; 8] {
+fn cells(row: &Row, report: &Report) -> [String; 9] {
     let ours = report.ours.get(row.name);
-    let tail = ours.filter(|_| row.tail).map_or_else(String::new, |figure| show(figure.p99, row.unit));
+    let tail = ours.filter(|_| row.tail).map_or_else(String::new, |figure| row.unit.show(figure.p99));
+    let limit = row.limit.and_then(|limit| limit.of(report));
+    let mut asked = row.most(report).map_or_else(|| "-".into(), |most| row.unit.show_bound(most));
+    if let Some(most) = row.tail_at_most {
+        let _ = write!(asked, ", p99 {}", row.unit.show_bound(most));
+    }
     let peer = row.peer.map_or_else(|| "-".into(), |name| show_median(report.peer.get(name), row.unit));
     [
-        row.what.into(),
+        row.what.to_owned() + &place(row, report),
         show_median(ours, row.unit),
         tail,
-        show_median(row.limit.and_then(|name| report.machine.get(name)), row.unit),
+        show_median(limit, row.unit),
+        asked,
         row.anchor.of(report.class).into(),
         peer,
         ratio(row, report).map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")),
         verdict(row, report).name().into(),
     ]
+}
+
+/// At which offsets of target and source it was taken, if that was noted.
+fn place(row: &Row, report: &Report) -> String {
+    let [to, from] = ["to", "from"].map(|side| report.ours.get(&format!("{}_{side}", row.name)));
+    let text = |(to, from): (Figure, Figure)| format!(", to +{:.0} from +{:.0}", to.median, from.median);
+    to.zip(from).map_or_else(String::new, text)
 }
 
 /// Columns as wide as they need to be.
@@ -147,10 +159,11 @@ pub fn grid<const N: usize>(rows: Vec<[String; N]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::ROWS;
+    use crate::row::{Bound, Limit, ROW};
+    use crate::rows::rows;
 
     fn row(name: &str) -> &'static Row {
-        ROWS.iter().find(|row| row.name == name).unwrap()
+        rows().find(|row| row.name == name).unwrap()
     }
 
     fn report(name: &str, ours: f64, theirs: Option<f64>) -> Report {
@@ -177,15 +190,35 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_rendered_even_without_figures() {
-        let text = render(&Report::default());
-        assert!(ROWS.iter().all(|row| text.contains(row.what)), "{text}");
+    fn a_bad_end_may_break_a_promise() {
+        let mut report = Report::default();
+        report.ours.add("add_served", Some(Figure { median: 900.0, p99: 200e3 }));
+        assert_eq!(verdict(row("add_served"), &report), Verdict::AboveLimit);
     }
 
     #[test]
-    fn values_have_their_units() {
-        assert_eq!(show(1_048_576.0 / 40.0, Unit::Rate(1 << 20)), "40.0 GB/s");
-        assert_eq!(show(12_340.0, Unit::Time), "12.34 us");
-        assert_eq!(show(0.931, Unit::Share), "93 %");
+    fn what_leans_on_a_missing_limit_is_not_judged() {
+        let row = Row { name: "x", limit: Some(Limit::Ours("y")), bound: Some(Bound::times(1.5)), ..ROW };
+        let mut report = report("x", 14.0, None);
+        assert_eq!(verdict(&row, &report), Verdict::Open);
+        report.ours.add("y", Some(Figure::single(10.0)));
+        assert_eq!(verdict(&row, &report), Verdict::Good);
+        report.ours.add("y", Some(Figure::single(9.0)));
+        assert_eq!(verdict(&row, &report), Verdict::AboveLimit);
+    }
+
+    #[test]
+    fn a_group_is_rendered_whole_or_not_at_all() {
+        assert!(GROUPS.iter().all(|group| !render(&Report::default()).contains(group.title)));
+        let mut report = Report::default();
+        GROUPS.iter().for_each(|group| report.ours.add(group.rows[0].name, Some(Figure::single(1.0))));
+        let text = render(&report);
+        assert!(rows().all(|row| text.contains(row.what)), "{text}");
+    }
+
+    #[test]
+    fn no_two_rows_show_the_same_figure() {
+        let names: std::collections::HashSet<&str> = rows().map(|row| row.name).collect();
+        assert_eq!(names.len(), rows().count());
     }
 }

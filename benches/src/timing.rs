@@ -55,6 +55,35 @@ pub fn sample_plain(samples: usize, batch: usize, mut call: impl FnMut()) -> Opt
     }
 }
 
+/// One of several things that are timed in turn: so many calls, in a loop of its own.
+pub type Side<'a, E> = Box<dyn FnMut(usize) -> Result<(), E> + 'a>;
+
+/// A side that makes this call.
+pub fn side<'a, E>(mut call: impl FnMut() -> Result<(), E> + 'a) -> Side<'a, E> {
+    Box::new(move |calls| (0..calls).try_for_each(|_| call()))
+}
+
+/// Times several things in turn, a batch of each, again and again, so that whatever changes meanwhile meets them all;
+/// nanoseconds per call.
+///
+/// # Errors
+/// The first error of a call.
+pub fn in_turn<E>(samples: usize, batch: usize, sides: &mut [Side<'_, E>]) -> Result<Vec<Option<Figure>>, E> {
+    let mut taken: Vec<Vec<f64>> = sides.iter().map(|_| Vec::with_capacity(samples)).collect();
+    let uncounted = samples / 10 + 2;
+    for round in 0..samples + uncounted {
+        for (side, taken) in sides.iter_mut().zip(&mut taken) {
+            let start = Instant::now();
+            side(batch)?;
+            let elapsed = start.elapsed();
+            if round >= uncounted {
+                taken.push(elapsed.as_secs_f64() * 1e9 / batch as f64);
+            }
+        }
+    }
+    Ok(taken.into_iter().map(Figure::of).collect())
+}
+
 /// Calls per sample for an operation on `bytes` bytes, so that reading the clock (20 to 40 ns) does not show.
 pub fn batch_for(bytes: usize) -> usize {
     (1000 * 64 / bytes.max(64)).clamp(2, 1000)
