@@ -42,6 +42,14 @@ impl Target {
         self.region.at(rank, self.page as usize / 8)
     }
 
+    /// Where that page lies, for whoever works on it by other means.
+    ///
+    /// # Errors
+    /// As [`World::address`].
+    pub fn address(&self, world: &World, rank: usize) -> Result<*mut f64> {
+        Ok(world.address(&self.region, rank)?.wrapping_add(self.page as usize).cast())
+    }
+
     /// Frees it. Collective.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
-use crate::{accumulate, barrier, footprint, idle, meeting, messages, start};
+use crate::{accumulate, alignment, barrier, footprint, idle, meeting, messages, start, strided};
 
 /// The longest a job may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -56,7 +56,7 @@ const DEFAULTS: [(&str, &str); 5] = [
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 6] = [
+pub static JOBS: [Configuration; 8] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -98,6 +98,15 @@ pub static JOBS: [Configuration; 6] = [
         bind: Bind::None,
         starts: 5,
         measure: |world, _, figures| start::measure(world, figures),
+        ..PAIR
+    },
+    Configuration { name: "alignment", measure: alignment::measure, summarize: alignment::summarize, ..PAIR },
+    Configuration {
+        name: "loops",
+        measure: |world, effort, figures| {
+            strided::measure(world, effort, figures)?;
+            accumulate::beside_loops(world, effort, figures)
+        },
         ..PAIR
     },
     Configuration {

@@ -12,6 +12,7 @@
 //! anything while other programs use the cores; the run notices that and says so.
 
 mod accumulate;
+mod alignment;
 mod barrier;
 mod contiguous;
 mod counter;
@@ -32,10 +33,12 @@ mod report;
 mod row;
 mod rows;
 mod start;
+mod strided;
 mod sweep;
 mod table;
 mod timing;
 mod wake;
+mod ways;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

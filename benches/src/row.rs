@@ -119,6 +119,16 @@ impl Bound {
         Bound { times, near: 0.0, far: 0.0 }
     }
 
+    /// The limit and this many nanoseconds.
+    pub const fn plus(more: f64) -> Self {
+        Bound { times: 1.0, near: more, far: more }
+    }
+
+    /// At least this share of the limit's speed.
+    pub const fn share(share: f64) -> Self {
+        Bound::times(1.0 / share)
+    }
+
     /// What that comes to; none if it takes a limit that was not measured.
     pub fn value(self, limit: Option<f64>, class: Class) -> Option<f64> {
         let more = match class {
@@ -212,7 +222,8 @@ mod tests {
     #[test]
     fn a_bound_may_lean_on_a_limit() {
         assert_eq!(Bound::by_class(1.0, 2.0).value(None, Class::Far), Some(2.0));
-        assert_eq!(Bound::times(2.0).value(Some(10.0), Class::Near), Some(20.0));
-        assert_eq!(Bound::times(2.0).value(None, Class::Near), None);
+        assert_eq!(Bound::plus(8.0).value(Some(10.0), Class::Near), Some(18.0));
+        assert_eq!(Bound::share(0.5).value(Some(10.0), Class::Near), Some(20.0));
+        assert_eq!(Bound::share(0.5).value(None, Class::Near), None);
     }
 }

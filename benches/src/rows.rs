@@ -3,6 +3,7 @@
 //! Anchors are the published figures of machines like this one, for near and for far cores; the limits are measured
 //! in the run itself.
 
+use crate::alignment;
 use crate::row::Limit::{Machine, Ours};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
 
@@ -105,6 +106,94 @@ static BESIDE_PEER: [Row; 16] = [
     },
 ];
 
+/// Time where the start of a transfer is what counts, a rate above.
+const fn unit(bytes: usize) -> Unit {
+    if bytes < 16 << 10 { Unit::Time } else { Unit::Rate(bytes) }
+}
+
+/// A transfer of so many bytes at its worst alignment, beside the best copy there.
+macro_rules! any {
+    ($name:literal, $bytes:literal, $size:literal) => {
+        Row {
+            name: concat!($name, "_any_", $bytes),
+            what: concat!($name, " ", $size),
+            unit: unit($bytes),
+            limit: Some(Ours(concat!($name, "_any_", $bytes, "_best"))),
+            bound: Some(alignment::bound($bytes)),
+            ..ROW
+        }
+    };
+}
+
+/// Contiguous transfers.
+static ANY_ALIGNMENT: [Row; 14] = [
+    any!("put", 64, "64 B"),
+    any!("put", 512, "512 B"),
+    any!("put", 4096, "4 KiB"),
+    any!("put", 16384, "16 KiB"),
+    any!("put", 65536, "64 KiB"),
+    any!("put", 262144, "256 KiB"),
+    any!("put", 1048576, "1 MiB"),
+    any!("get", 64, "64 B"),
+    any!("get", 512, "512 B"),
+    any!("get", 4096, "4 KiB"),
+    any!("get", 16384, "16 KiB"),
+    any!("get", 65536, "64 KiB"),
+    any!("get", 262144, "256 KiB"),
+    any!("get", 1048576, "1 MiB"),
+];
+
+/// A megabyte in rows, beside the best loop written for rows of that length.
+macro_rules! strided {
+    ($name:literal, $row:literal, $size:literal, $share:literal) => {
+        Row {
+            name: concat!($name, "_rows_", $row),
+            what: concat!($name, " 1 MiB, rows of ", $size),
+            unit: Unit::Rate(MIB),
+            limit: Some(Ours(concat!($name, "_rows_", $row, "_best"))),
+            bound: Some(Bound::share($share)),
+            ..ROW
+        }
+    };
+}
+
+/// Strided transfers.
+static STRIDED: [Row; 8] = [
+    strided!("put", 16, "16 B", 0.85),
+    strided!("put", 64, "64 B", 0.9),
+    strided!("put", 256, "256 B", 0.95),
+    strided!("put", 4096, "4 KiB", 0.95),
+    strided!("get", 16, "16 B", 0.85),
+    strided!("get", 64, "64 B", 0.9),
+    strided!("get", 256, "256 B", 0.95),
+    strided!("get", 4096, "4 KiB", 0.95),
+];
+
+/// Accumulates of so many bytes, beside the best loop.
+macro_rules! accumulate {
+    ($bytes:literal, $size:literal) => {
+        Row {
+            name: concat!("acc_", $bytes),
+            what: concat!("accumulate ", $size),
+            unit: unit($bytes),
+            limit: Some(Ours(concat!("acc_", $bytes, "_best"))),
+            bound: Some(if $bytes < 64 << 10 { Bound::plus(15.0) } else { Bound::share(0.95) }),
+            ..ROW
+        }
+    };
+}
+
+/// Accumulates of `f64`.
+static ACCUMULATE: [Row; 7] = [
+    accumulate!(8, "8 B"),
+    accumulate!(64, "64 B"),
+    accumulate!(512, "512 B"),
+    accumulate!(4096, "4 KiB"),
+    accumulate!(65536, "64 KiB"),
+    accumulate!(262144, "256 KiB"),
+    accumulate!(1048576, "1 MiB"),
+];
+
 /// What ranks do together, and with each other's help.
 static TOGETHER: [Row; 3] = [
     Row {
@@ -169,8 +258,11 @@ static JOB: [Row; 6] = [
 ];
 
 /// The whole table.
-pub static GROUPS: [Group; 3] = [
+pub static GROUPS: [Group; 6] = [
     Group { title: "Beside ARMCI-MPI", rows: &BESIDE_PEER },
+    Group { title: "Contiguous, at its worst alignment (limit: the best copy there)", rows: &ANY_ALIGNMENT },
+    Group { title: "Strided, into rows two lengths apart (limit: the best loop written for them)", rows: &STRIDED },
+    Group { title: "Accumulate of f64 (limit: the best loop over the same memory)", rows: &ACCUMULATE },
     Group { title: "Together", rows: &TOGETHER },
     Group { title: "The job", rows: &JOB },
 ];
