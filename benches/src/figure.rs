@@ -34,6 +34,12 @@ impl Figure {
         Figure { median: self.median * factor, p99: self.p99 * factor }
     }
 
+    /// The middle of two figures.
+    #[must_use]
+    pub fn mean(self, other: Self) -> Self {
+        Figure { median: (self.median + other.median) / 2.0, p99: self.p99.max(other.p99) }
+    }
+
     /// A figure of one sample.
     pub fn single(value: f64) -> Self {
         Figure { median: value, p99: value }

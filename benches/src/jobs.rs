@@ -13,7 +13,7 @@ use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
-use crate::{accumulate, alignment, barrier, footprint, idle, meeting, messages, start, strided};
+use crate::{accumulate, alignment, barrier, footprint, idle, meeting, messages, passing, small, start, strided};
 
 /// The longest a job may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -56,7 +56,7 @@ const DEFAULTS: [(&str, &str); 5] = [
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 8] = [
+pub static JOBS: [Configuration; 10] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -75,6 +75,7 @@ pub static JOBS: [Configuration; 8] = [
         measure: |world, effort, figures| {
             accumulate::measure(world, effort, "acc_1m_am", figures)?;
             counter::owner_idle(world, effort, Pattern { name: "served_idle", batch: 1, pace: None }, figures)?;
+            counter::owner_asleep(world, effort, Pattern { name: "served_asleep", batch: 1, pace: None }, figures)?;
             counter::owner_computing(world, effort, Pattern { name: "served", batch: 1, pace: None }, figures)?;
             counter::owner_computing(
                 world,
@@ -98,6 +99,16 @@ pub static JOBS: [Configuration; 8] = [
         bind: Bind::None,
         starts: 5,
         measure: |world, _, figures| start::measure(world, figures),
+        ..PAIR
+    },
+    Configuration { name: "small", measure: small::measure, summarize: small::summarize, ..PAIR },
+    Configuration {
+        name: "counter",
+        measure: |world, effort, figures| {
+            counter::whatever_the_owner_does(world, effort, figures)?;
+            passing::measure(world, effort, figures)
+        },
+        summarize: counter::summarize,
         ..PAIR
     },
     Configuration { name: "alignment", measure: alignment::measure, summarize: alignment::summarize, ..PAIR },

@@ -7,6 +7,9 @@
 //!                   +-- table, json
 //! ```
 //!
+//! The table comes in groups: what ARMCI-MPI does too, then what is held against something measured in the same
+//! process, on the same memory, in turn with ours. `--only JOB` takes one configuration's figures alone.
+//!
 //! All sides are measured in one run and in turn, and ratios are what counts: the machine's speed drifts, by
 //! neighbours, clocks and the place of virtual cores, and not by the same amount tomorrow. What is not measured:
 //! anything while other programs use the cores; the run notices that and says so.
@@ -28,10 +31,12 @@ mod line;
 mod machine;
 mod meeting;
 mod messages;
+mod passing;
 mod peer;
 mod report;
 mod row;
 mod rows;
+mod small;
 mod start;
 mod strided;
 mod sweep;

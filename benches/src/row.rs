@@ -23,6 +23,8 @@ pub enum Unit {
     Bytes,
     /// Something counted; fewer are better.
     Count,
+    /// A ratio to something else; less is better.
+    Factor,
 }
 
 impl Unit {
@@ -33,6 +35,7 @@ impl Unit {
             Unit::Share => format!("{:.0} %", value * 100.0),
             Unit::Used => format!("{:.3} %", value * 100.0),
             Unit::Count => format!("{value:.0}"),
+            Unit::Factor => format!("{value:.2}"),
             Unit::Bytes if value < 1024.0 => format!("{value:.0} B"),
             Unit::Bytes if value < 1024.0 * 1024.0 => format!("{:.1} KiB", value / 1024.0),
             Unit::Bytes => format!("{:.1} MiB", value / 1024.0 / 1024.0),

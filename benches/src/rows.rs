@@ -15,7 +15,7 @@ const fn both(name: &'static str, what: &'static str) -> Row {
 }
 
 /// What the peer does too.
-static BESIDE_PEER: [Row; 16] = [
+static BESIDE_PEER: [Row; 11] = [
     Row { limit: Some(Machine("owned_word")), anchor: Anchor::both("4 ns (GASNet)"), ..both("put_8", "put 8 B") },
     Row { limit: Some(Machine("owned_word")), anchor: Anchor::both("4 ns (GASNet)"), ..both("get_8", "get 8 B") },
     Row {
@@ -43,13 +43,6 @@ static BESIDE_PEER: [Row; 16] = [
         ..both("acc_1m", "accumulate 1 MiB")
     },
     Row {
-        name: "acc_1m_am",
-        what: "accumulate 1 MiB, by message",
-        unit: Unit::Rate(MIB),
-        limit: Some(Machine("loop_1m")),
-        ..ROW
-    },
-    Row {
         limit: Some(Machine("owned_add")),
         anchor: Anchor::both("2 ns (owned line)"),
         ..both("add_idle", "fetch-add, owner idle")
@@ -61,35 +54,6 @@ static BESIDE_PEER: [Row; 16] = [
         ..both("add_busy", "fetch-add, owner computes")
     },
     Row { unit: Unit::Share, ..both("kept_busy", "  speed the owner kept") }.informative(),
-    Row {
-        name: "add_served_idle",
-        what: "fetch-add by thread, owner idle",
-        tail: true,
-        bound: Some(Bound::at_most(1e3)),
-        tail_at_most: Some(100e3),
-        ..ROW
-    },
-    Row {
-        name: "add_served",
-        what: "fetch-add by thread, owner computes",
-        tail: true,
-        limit: Some(Machine("served")),
-        anchor: Anchor::both("0.9 us (futex)"),
-        bound: Some(Bound::at_most(25e3)),
-        tail_at_most: Some(100e3),
-        ..ROW
-    },
-    Row { name: "kept_served", what: "  speed the owner kept", unit: Unit::Share, anchor: Anchor::both("93 %"), ..ROW },
-    Row {
-        name: "add_served_paced",
-        what: "  the same, a draw every 200 us",
-        tail: true,
-        limit: Some(Machine("served_paced")),
-        anchor: Anchor::both("17 us (futex)"),
-        bound: Some(Bound::at_most(25e3)),
-        tail_at_most: Some(100e3),
-        ..ROW
-    },
     Row {
         limit: Some(Machine("barrier_2")),
         anchor: Anchor::both("0.17 us (GASNet)"),
@@ -104,6 +68,87 @@ static BESIDE_PEER: [Row; 16] = [
         bound: Some(Bound::at_most(60e3)),
         ..both("barrier_8", "barrier, 8 ranks on 2 cores")
     },
+];
+
+/// 8 bytes to or from the only allocation.
+const fn alone(name: &'static str, what: &'static str, at_most: f64) -> Row {
+    Row { name, what, limit: Some(Ours("word_1")), bound: Some(Bound::at_most(at_most)), ..ROW }
+}
+
+/// The same with many alive, beside the only one.
+macro_rules! among {
+    ($way:literal, $alive:literal, $what:literal) => {
+        Row {
+            name: concat!($way, "_", $alive),
+            what: $what,
+            limit: Some(Ours(concat!($way, "_1"))),
+            bound: Some(Bound::times(1.5)),
+            ..ROW
+        }
+    };
+}
+
+/// 8 bytes, and finding where they go.
+static SMALL: [Row; 12] = [
+    Row { anchor: Anchor::both("4 ns (GASNet)"), ..alone("put_ptr_1", "put 8 B by pointer", 8.0) },
+    among!("put_ptr", 256, "  among 256, the newest or the oldest (limit: alone)"),
+    among!("put_ptr", 10000, "  among 10,000"),
+    Row { anchor: Anchor::both("4 ns (GASNet)"), ..alone("get_ptr_1", "get 8 B by pointer", 8.0) },
+    among!("get_ptr", 256, "  among 256"),
+    among!("get_ptr", 10000, "  among 10,000"),
+    alone("put_located_1", "put 8 B by (rank, address)", 20.0),
+    among!("put_located", 256, "  among 256"),
+    among!("put_located", 10000, "  among 10,000"),
+    alone("get_located_1", "get 8 B by (rank, address)", 20.0),
+    among!("get_located", 256, "  among 256"),
+    among!("get_located", 10000, "  among 10,000"),
+];
+
+/// A fetch-and-add, which may take as long as a line takes between the cores.
+const fn add(name: &'static str, what: &'static str) -> Row {
+    Row { name, what, tail: true, limit: Some(Ours("line_passed")), bound: Some(Bound::times(1.2)), ..ROW }
+}
+
+/// The counter, in the owner's memory.
+static COUNTER: [Row; 5] = [
+    add("add_waits", "fetch-add, owner in a barrier"),
+    add("add_sleeps", "fetch-add, owner asleep"),
+    add("add_computes", "fetch-add, owner computes"),
+    Row {
+        name: "add_spread",
+        what: "  slowest of the three / fastest",
+        unit: Unit::Factor,
+        bound: Some(Bound::at_most(1.2)),
+        ..ROW
+    },
+    add("add_passed", "fetch-add on a line the owner changed last"),
+];
+
+/// A fetch-and-add that a progress thread serves.
+const fn served(name: &'static str, what: &'static str, at_most: f64) -> Row {
+    Row {
+        name,
+        what,
+        tail: true,
+        anchor: Anchor::both("0.9 us (futex)"),
+        bound: Some(Bound::at_most(at_most)),
+        tail_at_most: Some(100e3),
+        ..ROW
+    }
+}
+
+/// By message, although it could be done in place: what every operation costs that the memory cannot do by itself.
+static SERVED: [Row; 6] = [
+    served("add_served_idle", "fetch-add, owner in a barrier, and so a core free for the thread", 1e3),
+    served("add_served_asleep", "fetch-add, owner asleep, likewise", 1e3),
+    Row { limit: Some(Machine("served")), ..served("add_served", "fetch-add, owner computes on the same core", 25e3) },
+    Row { name: "kept_served", what: "  speed the owner kept", unit: Unit::Share, anchor: Anchor::both("93 %"), ..ROW },
+    Row {
+        limit: Some(Machine("served_paced")),
+        anchor: Anchor::both("17 us (futex)"),
+        ..served("add_served_paced", "  the same, a draw every 200 us", 25e3)
+    },
+    Row { name: "acc_1m_am", what: "accumulate 1 MiB", unit: Unit::Rate(MIB), limit: Some(Machine("loop_1m")), ..ROW },
 ];
 
 /// Time where the start of a transfer is what counts, a rate above.
@@ -258,8 +303,11 @@ static JOB: [Row; 6] = [
 ];
 
 /// The whole table.
-pub static GROUPS: [Group; 6] = [
+pub static GROUPS: [Group; 9] = [
     Group { title: "Beside ARMCI-MPI", rows: &BESIDE_PEER },
+    Group { title: "Small (limit: a store to the same word)", rows: &SMALL },
+    Group { title: "The counter (limit: a line passes between the cores)", rows: &COUNTER },
+    Group { title: "By message, served by a progress thread (limit: a thread written for this alone)", rows: &SERVED },
     Group { title: "Contiguous, at its worst alignment (limit: the best copy there)", rows: &ANY_ALIGNMENT },
     Group { title: "Strided, into rows two lengths apart (limit: the best loop written for them)", rows: &STRIDED },
     Group { title: "Accumulate of f64 (limit: the best loop over the same memory)", rows: &ACCUMULATE },
