@@ -10,10 +10,11 @@
 
 use armci_core::World;
 
+use crate::beside;
 use crate::contiguous::{MIB, Target};
 use crate::error::Result;
 use crate::figure::Figures;
-use crate::timing::{Effort, Pages, batch_for, beside_best, sample, side};
+use crate::timing::{Effort, Pages, batch_for, sample, side};
 use crate::ways::{SCALE, loops};
 
 /// The sizes that are held against loops over the same memory.
@@ -33,7 +34,7 @@ pub fn measure(world: &World, effort: Effort, name: &str, figures: &mut Figures)
     target.free(world)
 }
 
-/// Measures `acc_N`, with the best loop's `acc_N_best`; collective.
+/// Measures `acc_N`, beside the loops; collective.
 ///
 /// # Errors
 /// What the operations say.
@@ -45,16 +46,16 @@ pub fn beside_loops(world: &World, effort: Effort, figures: &mut Figures) -> Res
         for bytes in SIZES {
             let mine = &mine.numbers()[..bytes / 8];
             let ours = side(|| world.accumulate(SCALE, mine, target.on(0)));
-            let others = loops().into_iter().map(|way| {
-                side(move || {
+            let others = loops().into_iter().map(|(name, way)| {
+                let call = move || {
                     // SAFETY: OWN-SPAN.
                     unsafe { way(there, mine.as_ptr(), mine.len()) };
                     Ok(())
-                })
+                };
+                (name, side(call))
             });
-            let taken = beside_best((effort.samples / 4).max(15), batch_for(bytes), ours, others)?;
-            figures.add(format!("acc_{bytes}"), taken.map(|(ours, _)| ours));
-            figures.add(format!("acc_{bytes}_best"), taken.map(|(_, best)| best));
+            let samples = (effort.samples / 4).max(15);
+            beside::measure(figures, &format!("acc_{bytes}"), samples, batch_for(bytes), ours, others)?;
         }
     }
     target.free(world)

@@ -1,7 +1,7 @@
 //! Put and get of contiguous blocks at every relative alignment, beside the best copy of the same bytes.
 //!
 //! The copies run in the same process on the very same buffers, in turn with ours. Of 64 measurements the worst is
-//! mostly the noisiest; so one that seems too slow is repeated, longer. All of them are in the JSON file; the table
+//! mostly the noisiest; so one that seems too slow is repeated, longer, up to twice, and the last counts. All of them are in the JSON file; the table
 //! shows, for each size, the one that comes nearest to its bound or exceeds it most.
 //!
 //! # Safety
@@ -11,12 +11,13 @@
 
 use armci_core::World;
 
+use crate::beside;
 use crate::contiguous::{MIB, Target};
 use crate::error::Result;
 use crate::figure::{Figure, Figures};
 use crate::line::Class;
 use crate::row::Bound;
-use crate::timing::{Effort, Pages, Side, batch_for, beside_best, side};
+use crate::timing::{Effort, Pages, Side, batch_for, side};
 use crate::ways::copies;
 
 /// The sizes.
@@ -66,7 +67,7 @@ impl Place {
     }
 }
 
-/// Measures every place, as `NAME` and `NAME_best`; collective, rank 1 does the work.
+/// Measures every place; collective, rank 1 does the work.
 ///
 /// # Errors
 /// What the operations say.
@@ -82,7 +83,7 @@ pub fn measure(world: &World, effort: Effort, figures: &mut Figures) -> Result<(
             let (target, source) = unsafe {
                 if put { (there.add(to / 8), here.add(from / 8)) } else { (here.add(to / 8), there.add(from / 8)) }
             };
-            let run = |samples| {
+            let mut run = |samples| {
                 let ours: Side<'_, _> = if put {
                     // SAFETY: OWN-SPAN.
                     side(|| unsafe { world.put_from(source, bytes / 8, far) })
@@ -90,41 +91,42 @@ pub fn measure(world: &World, effort: Effort, figures: &mut Figures) -> Result<(
                     // SAFETY: OWN-SPAN.
                     side(|| unsafe { world.get_into(far, target, bytes / 8) })
                 };
-                let others = copies().into_iter().map(|way| {
-                    side(move || {
+                let others = copies().into_iter().map(|(name, way)| {
+                    let call = move || {
                         // SAFETY: OWN-SPAN.
                         unsafe { way(target.cast(), source.cast(), bytes) };
                         Ok(())
-                    })
+                    };
+                    (name, side(call))
                 });
-                beside_best(samples, batch_for(bytes), ours, others)
+                beside::measure(figures, &place.name(), samples, batch_for(bytes), ours, others)
             };
             let samples = (effort.samples / 20).max(5);
-            let mut taken = run(samples)?;
-            if taken.is_some_and(|(ours, best)| place.excess(ours, best) > 1.0) {
-                taken = run(5 * samples)?;
+            for samples in [samples, 5 * samples, 5 * samples] {
+                if run(samples)?.is_none_or(|(ours, best)| place.excess(ours, best) <= 1.0) {
+                    break;
+                }
             }
-            figures.add(place.name(), taken.map(|(ours, _)| ours));
-            figures.add(format!("{}_best", place.name()), taken.map(|(_, best)| best));
         }
     }
     target.free(world)
 }
 
-/// Finds the worst place of each size and direction: `put_any_N`, `put_any_N_best`, and where it was.
+/// Finds the worst place of each size and direction: `put_any_N`, the best way there, and where it was.
 pub fn summarize(figures: &mut Figures) {
     for bytes in SIZES {
         for put in [true, false] {
             let of = |place: Place| {
-                let ours = figures.get(&place.name())?;
-                let best = figures.get(&format!("{}_best", place.name()))?;
-                Some((place, ours, best))
+                let (ours, (way, best)) = figures.get(&place.name()).zip(beside::best(figures, &place.name()))?;
+                Some((place, ours, way.to_owned(), best))
             };
             let places = Place::all().filter(|place| place.put == put && place.bytes == bytes).filter_map(of);
-            let excess = |(place, ours, best): &(Place, Figure, Figure)| place.excess(*ours, *best);
-            let Some((place, ours, best)) = places.max_by(|a, b| excess(a).total_cmp(&excess(b))) else { continue };
+            let excess = |(place, ours, _, best): &(Place, Figure, String, Figure)| place.excess(*ours, *best);
+            let Some((place, ours, way, best)) = places.max_by(|a, b| excess(a).total_cmp(&excess(b))) else {
+                continue;
+            };
             figures.add(place.row(), Some(ours));
-            figures.add(place.row() + "_best", Some(best));
+            figures.add(format!("{}:{way}", place.row()), Some(best));
             figures.add(place.row() + "_to", Some(Figure::single(place.to as f64)));
             figures.add(place.row() + "_from", Some(Figure::single(place.from as f64)));
         }
@@ -141,11 +143,11 @@ mod tests {
         for place in Place::all() {
             let slow = place.put && place.bytes == 64 && place.to == 8 && place.from == 48;
             figures.add(place.name(), Some(Figure::single(if slow { 20.0 } else { 10.0 })));
-            figures.add(place.name() + "_best", Some(Figure::single(9.0)));
+            figures.add(place.name() + ":x", Some(Figure::single(9.0)));
         }
         summarize(&mut figures);
         assert_eq!(figures.get("put_any_64"), Some(Figure::single(20.0)));
-        assert_eq!(figures.get("put_any_64_best"), Some(Figure::single(9.0)));
+        assert_eq!(figures.get("put_any_64:x"), Some(Figure::single(9.0)));
         assert_eq!(figures.get("put_any_64_to"), Some(Figure::single(8.0)));
         assert_eq!(figures.get("put_any_64_from"), Some(Figure::single(48.0)));
         assert_eq!(figures.get("get_any_512"), Some(Figure::single(10.0)));

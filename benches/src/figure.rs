@@ -75,6 +75,11 @@ impl Figures {
         self.0.get(name).copied()
     }
 
+    /// All figures in the order of their names, from this name on.
+    pub fn from<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a str, Figure)> {
+        self.0.range(name.to_owned()..).map(|(name, figure)| (name.as_str(), *figure))
+    }
+
     /// Prints them, a line each.
     ///
     /// # Errors

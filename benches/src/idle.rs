@@ -31,16 +31,17 @@ pub fn measure(world: &World, effort: Effort, figures: &mut Figures) -> Result<(
     Ok(())
 }
 
-/// Seconds of processor time of this process's other threads so far; none if the kernel does not say.
+/// Seconds of processor time of this process's other threads so far; none if there are none, or the kernel does not
+/// say.
 fn others() -> Option<f64> {
     let main = std::process::id().to_string();
-    let mut sum = 0.0;
+    let mut sum = None;
     for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
         if thread.file_name().to_str() != Some(&main) {
-            sum += running_time(&fs::read_to_string(thread.path().join("schedstat")).ok()?)?;
+            *sum.get_or_insert(0.0) += running_time(&fs::read_to_string(thread.path().join("schedstat")).ok()?)?;
         }
     }
-    Some(sum)
+    sum
 }
 
 /// Reads `schedstat`: nanoseconds on a processor, nanoseconds waiting for one, times it got one.

@@ -35,7 +35,7 @@ pub fn write(report: &Report, path: &Path) -> Result<()> {
         name: row.name,
         what: row.what.trim(),
         ratio: ratio(row, report),
-        limit: row.limit.and_then(|limit| limit.of(report)).map(|limit| limit.median),
+        limit: row.limit(report).map(|(_, limit)| limit.median),
         most: row.most(report),
         verdict: verdict(row, report).name(),
     };

@@ -16,7 +16,7 @@ use crate::contiguous::MIB;
 use crate::figure::Figure;
 use crate::line::{Cores, pin};
 use crate::timing::{Pages, sample_plain};
-use crate::ways::{Copy, Loop, copies, loops, streams};
+use crate::ways::{Copy, Loop, Way, copies, loops, streams};
 
 /// Nanoseconds to copy and to accumulate 1 MiB, warm: the best way's.
 pub struct Bulk {
@@ -29,12 +29,12 @@ pub struct Bulk {
 }
 
 /// The best of several ways.
-fn best<W>(ways: &[W], measure: impl FnMut(&W) -> Option<Figure>) -> Option<Figure> {
-    ways.iter().filter_map(measure).min_by(|a, b| a.median.total_cmp(&b.median))
+fn best<F: std::marker::Copy>(ways: &[Way<F>], mut measure: impl FnMut(F) -> Option<Figure>) -> Option<Figure> {
+    ways.iter().filter_map(|(_, way)| measure(*way)).min_by(|a, b| a.median.total_cmp(&b.median))
 }
 
 /// Every copy of a megabyte to a page.
-fn all_copies() -> Vec<Copy> {
+fn all_copies() -> Vec<Way<Copy>> {
     copies().into_iter().chain(streams()).collect()
 }
 
@@ -54,13 +54,13 @@ pub fn bulk(cores: Cores, samples: usize) -> Bulk {
         let timed = scope.spawn(|| {
             pin(cores.origin);
             let (from, mut to) = (Pages::new(MIB, 1.0), Pages::new(MIB, 0.0));
-            let copied = best(&all_copies(), |way| sample_plain(samples, 2, || copy(*way, &mut to, &from)));
-            (copied, best(&loops(), |way| sample_plain(samples, 2, || add(*way, &mut to, &from))))
+            let copied = best(&all_copies(), |way| sample_plain(samples, 2, || copy(way, &mut to, &from)));
+            (copied, best(&loops(), |way| sample_plain(samples, 2, || add(way, &mut to, &from))))
         });
         timed.join().unwrap_or((None, None))
     });
     let (copy, accumulate) = warm;
-    Bulk { copy, copy_dirty: best(&all_copies(), |way| dirty(cores, samples, *way)), accumulate }
+    Bulk { copy, copy_dirty: best(&all_copies(), |way| dirty(cores, samples, way)), accumulate }
 }
 
 /// A copy over what the owner's core has just written: the two cores take turns.
@@ -81,7 +81,7 @@ fn dirty(cores: Cores, samples: usize, way: Copy) -> Option<Figure> {
         }
     };
     std::thread::scope(|scope| {
-        let write = loops()[0];
+        let (_, write) = loops()[0];
         scope.spawn(move || take_turns(cores.owner, 0, &mut |to, from| add(write, to, from)));
         let timed = scope.spawn(|| {
             let mut taken = Vec::with_capacity(samples);

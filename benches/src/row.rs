@@ -4,6 +4,7 @@
 //! took themselves, on the same memory and in turn with ours. What is asked is a multiple of the limit, a number, or
 //! a multiple and a number on top.
 
+use crate::beside;
 use crate::figure::Figure;
 use crate::line::Class;
 use crate::report::Report;
@@ -84,18 +85,10 @@ impl Anchor {
 pub enum Limit {
     /// One of the machine's.
     Machine(&'static str),
-    /// One that our ranks took, beside ours.
+    /// Another of ours.
     Ours(&'static str),
-}
-
-impl Limit {
-    /// The figure.
-    pub fn of(self, report: &Report) -> Option<Figure> {
-        match self {
-            Limit::Machine(name) => report.machine.get(name),
-            Limit::Ours(name) => report.ours.get(name),
-        }
-    }
+    /// The best of the ways that our ranks tried beside it.
+    Best,
 }
 
 /// What a median must not exceed: so many times the row's limit, and so much on top.
@@ -188,10 +181,18 @@ impl Row {
         self.default_path || self.bound.is_some()
     }
 
+    /// What it is held against in this run, and how that is called if it is one of several.
+    pub fn limit<'a>(&self, report: &'a Report) -> Option<(&'a str, Figure)> {
+        match self.limit? {
+            Limit::Machine(name) => Some(("", report.machine.get(name)?)),
+            Limit::Ours(name) => Some(("", report.ours.get(name)?)),
+            Limit::Best => beside::best(&report.ours, self.name),
+        }
+    }
+
     /// What it must not exceed in this run.
     pub fn most(&self, report: &Report) -> Option<f64> {
-        let limit = self.limit.and_then(|limit| limit.of(report));
-        self.bound?.value(limit.map(|limit| limit.median), report.class)
+        self.bound?.value(self.limit(report).map(|(_, limit)| limit.median), report.class)
     }
 
     /// Shown beside the peer's, without a verdict.

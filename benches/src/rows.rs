@@ -4,7 +4,7 @@
 //! in the run itself.
 
 use crate::alignment;
-use crate::row::Limit::{Machine, Ours};
+use crate::row::Limit::{Best, Machine, Ours};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
 
 const MIB: usize = crate::contiguous::MIB;
@@ -163,7 +163,7 @@ macro_rules! any {
             name: concat!($name, "_any_", $bytes),
             what: concat!($name, " ", $size),
             unit: unit($bytes),
-            limit: Some(Ours(concat!($name, "_any_", $bytes, "_best"))),
+            limit: Some(Best),
             bound: Some(alignment::bound($bytes)),
             ..ROW
         }
@@ -195,7 +195,7 @@ macro_rules! strided {
             name: concat!($name, "_rows_", $row),
             what: concat!($name, " 1 MiB, rows of ", $size),
             unit: Unit::Rate(MIB),
-            limit: Some(Ours(concat!($name, "_rows_", $row, "_best"))),
+            limit: Some(Best),
             bound: Some(Bound::share($share)),
             ..ROW
         }
@@ -221,7 +221,7 @@ macro_rules! accumulate {
             name: concat!("acc_", $bytes),
             what: concat!("accumulate ", $size),
             unit: unit($bytes),
-            limit: Some(Ours(concat!("acc_", $bytes, "_best"))),
+            limit: Some(Best),
             bound: Some(if $bytes < 64 << 10 { Bound::plus(15.0) } else { Bound::share(0.95) }),
             ..ROW
         }

@@ -8,16 +8,17 @@
 
 use armci_core::{Strided, World};
 
+use crate::beside;
 use crate::contiguous::{MIB, Target};
 use crate::error::Result;
 use crate::figure::Figures;
-use crate::timing::{Effort, Pages, Side, beside_best, side};
+use crate::timing::{Effort, Pages, Side, side};
 use crate::ways::{Rows, rows};
 
 /// Lengths of a row, in bytes.
 const ROWS: [usize; 4] = [16, 64, 256, 4096];
 
-/// Measures `put_rows_N` and `get_rows_N`, each with the best loop's `_best`; collective, rank 1 does the work.
+/// Measures `put_rows_N` and `get_rows_N`, beside the loops; collective, rank 1 does the work.
 ///
 /// # Errors
 /// What the operations say.
@@ -38,16 +39,16 @@ pub fn measure(world: &World, effort: Effort, figures: &mut Figures) -> Result<(
             let get = side(|| unsafe { world.get_strided_into(far.on(0), here, &inward) });
             let directions: [(&str, Side<'_, _>, _, _); 2] = [("put", put, there, here), ("get", get, here, there)];
             for (name, ours, to, from) in directions {
-                let others = rows(row).into_iter().map(|way| {
-                    side(move || {
+                let others = rows(row).into_iter().map(|(name, way)| {
+                    let call = move || {
                         // SAFETY: OWN-SPAN.
                         unsafe { way(to.cast(), from.cast(), &shape) };
                         Ok(())
-                    })
+                    };
+                    (name, side(call))
                 });
-                let taken = beside_best((effort.samples / 4).max(15), 1, ours, others)?;
-                figures.add(format!("{name}_rows_{row}"), taken.map(|(ours, _)| ours));
-                figures.add(format!("{name}_rows_{row}_best"), taken.map(|(_, best)| best));
+                let samples = (effort.samples / 4).max(15);
+                beside::measure(figures, &format!("{name}_rows_{row}"), samples, 1, ours, others)?;
             }
         }
     }

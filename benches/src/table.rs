@@ -116,7 +116,13 @@ pub fn preface(report: &Report) -> String {
 fn cells(row: &Row, report: &Report) -> [String; 9] {
     let ours = report.ours.get(row.name);
     let tail = ours.filter(|_| row.tail).map_or_else(String::new, |figure| row.unit.show(figure.p99));
-    let limit = row.limit.and_then(|limit| limit.of(report));
+    let limit = row.limit(report).map_or_else(
+        || "-".into(),
+        |(way, limit)| {
+            let which = if way.is_empty() { String::new() } else { format!(" ({way})") };
+            row.unit.show(limit.median) + &which
+        },
+    );
     let mut asked = row.most(report).map_or_else(|| "-".into(), |most| row.unit.show_bound(most));
     if let Some(most) = row.tail_at_most {
         let _ = write!(asked, ", p99 {}", row.unit.show_bound(most));
@@ -126,7 +132,7 @@ fn cells(row: &Row, report: &Report) -> [String; 9] {
         row.what.to_owned() + &place(row, report),
         show_median(ours, row.unit),
         tail,
-        show_median(limit, row.unit),
+        limit,
         asked,
         row.anchor.of(report.class).into(),
         peer,

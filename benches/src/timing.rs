@@ -84,21 +84,6 @@ pub fn in_turn<E>(samples: usize, batch: usize, sides: &mut [Side<'_, E>]) -> Re
     Ok(taken.into_iter().map(Figure::of).collect())
 }
 
-/// One thing timed in turn with several others: its figure, and that of the best of the others.
-///
-/// # Errors
-/// The first error of a call.
-pub fn beside_best<'a, E>(
-    samples: usize,
-    batch: usize,
-    ours: Side<'a, E>,
-    others: impl Iterator<Item = Side<'a, E>>,
-) -> Result<Option<(Figure, Figure)>, E> {
-    let mut sides: Vec<Side<'a, E>> = std::iter::once(ours).chain(others).collect();
-    let mut taken = in_turn(samples, batch, &mut sides)?.into_iter().flatten();
-    Ok(taken.next().zip(taken.min_by(|a, b| a.median.total_cmp(&b.median))))
-}
-
 /// Calls per sample for an operation on `bytes` bytes, so that reading the clock (20 to 40 ns) does not show.
 pub fn batch_for(bytes: usize) -> usize {
     (1000 * 64 / bytes.max(64)).clamp(2, 1000)

@@ -1,7 +1,7 @@
 //! Copies and loops `y += a * x` by other means than the runtime's: what its own are held against.
 //!
 //! They take raw pointers, so that they can be tried on the very memory that the runtime works on, at any alignment.
-//! None promises to keep words whole, none finds out by itself which is best: whoever measures takes the best.
+//! Each has a name. None promises to keep words whole, none finds out by itself which is best: whoever measures takes the best.
 //!
 //! # Safety
 //! BOTH-MAPPED: the bytes that are read and those that are written are mapped, do not overlap, and nobody else
@@ -20,6 +20,9 @@ pub type Loop = unsafe fn(*mut f64, *const f64, usize);
 /// Copies rows: requires BOTH-MAPPED for all of them.
 pub type CopyRows = unsafe fn(*mut u8, *const u8, &Rows);
 
+/// One way, by name.
+pub type Way<F> = (&'static str, F);
+
 /// Rows of a copy, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
@@ -37,15 +40,15 @@ pub struct Rows {
 pub const SCALE: f64 = 1.5;
 
 /// Copies that leave the target in the caches: the C library's, the string instruction's, plain loops.
-pub fn copies() -> Vec<Copy> {
-    let mut ways: Vec<Copy> = vec![memcpy];
+pub fn copies() -> Vec<Way<Copy>> {
+    let mut ways: Vec<Way<Copy>> = vec![("memcpy", memcpy)];
     #[cfg(target_arch = "x86_64")]
     ways.extend(x86::copies());
     ways
 }
 
 /// Copies past the caches; the target must begin on a multiple of 32 bytes.
-pub fn streams() -> Vec<Copy> {
+pub fn streams() -> Vec<Way<Copy>> {
     #[cfg(target_arch = "x86_64")]
     return x86::streams();
     #[cfg(not(target_arch = "x86_64"))]
@@ -53,16 +56,16 @@ pub fn streams() -> Vec<Copy> {
 }
 
 /// Loops `y += a * x`.
-pub fn loops() -> Vec<Loop> {
-    let mut ways: Vec<Loop> = vec![add_scaled];
+pub fn loops() -> Vec<Way<Loop>> {
+    let mut ways: Vec<Way<Loop>> = vec![("plain", add_scaled)];
     #[cfg(target_arch = "x86_64")]
     ways.extend(x86::loops());
     ways
 }
 
 /// Copies of rows of this length.
-pub fn rows(row: usize) -> Vec<CopyRows> {
-    let mut ways: Vec<CopyRows> = vec![memcpy_rows];
+pub fn rows(row: usize) -> Vec<Way<CopyRows>> {
+    let mut ways: Vec<Way<CopyRows>> = vec![("memcpy", memcpy_rows)];
     #[cfg(target_arch = "x86_64")]
     ways.extend(x86::rows(row));
     ways
@@ -93,52 +96,58 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::hint::black_box;
 
-    use super::{Copy, CopyRows, Loop, Rows, SCALE, add_scaled, memcpy};
+    use super::{Copy, CopyRows, Loop, Rows, SCALE, Way, add_scaled, memcpy};
 
-    pub(super) fn copies() -> Vec<Copy> {
-        let mut ways: Vec<Copy> = vec![strings];
+    pub(super) fn copies() -> Vec<Way<Copy>> {
+        let mut ways: Vec<Way<Copy>> = vec![("movsb", strings)];
         if is_x86_feature_detected!("avx2") {
-            ways.push(copy_256); // FEATURE-FOUND, here and below: by the line above
+            ways.push(("avx2", copy_256)); // FEATURE-FOUND, here and below: by the line above
         }
         if is_x86_feature_detected!("avx512f") {
-            ways.push(copy_512);
+            ways.push(("avx512", copy_512));
         }
         ways
     }
 
-    pub(super) fn streams() -> Vec<Copy> {
-        let mut ways: Vec<Copy> = Vec::new();
+    pub(super) fn streams() -> Vec<Way<Copy>> {
+        let mut ways: Vec<Way<Copy>> = Vec::new();
         if is_x86_feature_detected!("avx2") {
-            ways.push(stream_256);
+            ways.push(("streams", stream_256));
         }
         ways
     }
 
-    pub(super) fn loops() -> Vec<Loop> {
-        let mut ways: Vec<Loop> = Vec::new();
+    pub(super) fn loops() -> Vec<Way<Loop>> {
+        let mut ways: Vec<Way<Loop>> = Vec::new();
         if is_x86_feature_detected!("avx2") {
-            ways.push(add_256);
+            ways.push(("avx2", add_256));
         }
         if is_x86_feature_detected!("avx512f") {
-            ways.push(add_512);
+            ways.push(("avx512", add_512));
         }
         ways
     }
 
     /// Without and with asking for rows ahead.
-    pub(super) fn rows(row: usize) -> Vec<CopyRows> {
-        let mut ways: Vec<CopyRows> = Vec::new();
+    pub(super) fn rows(row: usize) -> Vec<Way<CopyRows>> {
+        let mut ways: Vec<Way<CopyRows>> = Vec::new();
         if row >= 256 {
-            ways.push(string_rows);
+            ways.push(("movsb", string_rows));
         }
         if row.is_multiple_of(16) && row < 64 {
-            ways.extend([rows_128::<0> as CopyRows, rows_128::<16>, rows_128::<32>]);
+            ways.push(("sse2", rows_128::<0>));
+            ways.push(("sse2, 16 rows ahead", rows_128::<16>));
+            ways.push(("sse2, 32 rows ahead", rows_128::<32>));
         }
         if is_x86_feature_detected!("avx2") && row.is_multiple_of(32) {
-            ways.extend([rows_256::<0> as CopyRows, rows_256::<4>, rows_256::<16>]);
+            ways.push(("avx2", rows_256::<0>));
+            ways.push(("avx2, 4 rows ahead", rows_256::<4>));
+            ways.push(("avx2, 16 rows ahead", rows_256::<16>));
         }
         if is_x86_feature_detected!("avx512f") && row.is_multiple_of(64) {
-            ways.extend([rows_512::<0> as CopyRows, rows_512::<4>, rows_512::<16>]);
+            ways.push(("avx512", rows_512::<0>));
+            ways.push(("avx512, 4 rows ahead", rows_512::<4>));
+            ways.push(("avx512, 16 rows ahead", rows_512::<16>));
         }
         ways
     }
@@ -281,7 +290,7 @@ mod tests {
     fn every_copy_copies() {
         let from: Vec<u8> = (0..1000u32).map(|at| (at % 251) as u8).collect();
         for bytes in [0, 1, 31, 64, 100, 256, 999] {
-            for way in copies() {
+            for (_, way) in copies() {
                 let mut to = vec![0; 1000];
                 // SAFETY: BOTH-MAPPED: two vectors of their own, of at least so many bytes.
                 unsafe { way(to.as_mut_ptr(), from.as_ptr(), bytes) };
@@ -295,7 +304,7 @@ mod tests {
     fn every_loop_adds() {
         let from: Vec<f64> = (0..100).map(f64::from).collect();
         for numbers in [0, 1, 7, 33, 100] {
-            for way in loops() {
+            for (_, way) in loops() {
                 let mut to = vec![1.0; 100];
                 // SAFETY: BOTH-MAPPED: two vectors of their own, of at least so many numbers.
                 unsafe { way(to.as_mut_ptr(), from.as_ptr(), numbers) };
@@ -310,7 +319,7 @@ mod tests {
     fn every_way_of_rows_copies_rows() {
         for row in [16, 64, 256] {
             let from: Vec<u8> = (0..5 * row).map(|at| (at % 251) as u8).collect();
-            for way in rows(row) {
+            for (_, way) in rows(row) {
                 let mut to = vec![0; 10 * row];
                 // SAFETY: BOTH-MAPPED: five rows one after the other here, two lengths apart there.
                 unsafe { way(to.as_mut_ptr(), from.as_ptr(), &Rows { row, count: 5, to: 2 * row, from: row }) };
