@@ -1,8 +1,8 @@
 //! Put and get of contiguous blocks at every relative alignment, beside the best copy of the same bytes.
 //!
 //! The copies run in the same process on the very same buffers, in turn with ours. Of 64 measurements the worst is
-//! mostly the noisiest; so one that seems too slow is repeated, longer, up to twice, and the last counts. All of them are in the JSON file; the table
-//! shows, for each size, the one that comes nearest to its bound or exceeds it most.
+//! mostly the noisiest; so one that seems too slow is repeated, longer, up to twice, and the last counts. All of them
+//! are in the JSON file; the table shows, for each size, the one that comes nearest to its bound or exceeds it most.
 //!
 //! # Safety
 //! OWN-SPAN: rank 1 alone works on the memory of both sides while it measures (rank 0 is in a barrier), and both

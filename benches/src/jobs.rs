@@ -1,7 +1,7 @@
 //! Our own side: the program starts itself as ranks, once per configuration, and reads what they print.
 //!
 //! A configuration is a row of [`JOBS`]: how many ranks, bound or not, with which settings, and what they measure.
-//! A new group of measurements is a file with a function, and a line here.
+//! A new group of measurements is a file with a function, a line here, and a group of rows.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Copies and loops `y += a * x` by other means than the runtime's: what its own are held against.
 //!
 //! They take raw pointers, so that they can be tried on the very memory that the runtime works on, at any alignment.
-//! Each has a name. None promises to keep words whole, none finds out by itself which is best: whoever measures takes the best.
+//! Each has a name. None promises to keep words whole, none finds out by itself which is best: whoever measures takes
+//! the best.
 //!
 //! # Safety
 //! BOTH-MAPPED: the bytes that are read and those that are written are mapped, do not overlap, and nobody else
