@@ -1,13 +1,7 @@
 //! Virtual nodes: ranks know where they are, neighbours reach each other, and whatever would cross nodes is refused
 //! by name, on every rank, without hanging.
-//!
-//! # Safety
-//! ENVIRONMENT-ALONE: the environment is changed only where no other thread of the process can be reading it: in a
-//! rank, whose test harness waits for the body, and which has no progress thread yet.
-#![allow(unsafe_code)]
 
-use armci_core::config::Progress;
-use armci_core::{Config, Error, GlobalPtr, Mutexes, Reduce, Region, Result, Segments, SharedCounter, Strided, World};
+use armci_core::{Error, GlobalPtr, Mutexes, Reduce, Result, Segments, SharedCounter, Strided, World};
 use global_arrays::GlobalArray;
 use tests::Ranks;
 
@@ -68,34 +62,21 @@ fn what_all_ranks_do_together_is_refused_on_every_rank() {
     });
 }
 
-/// A region whose pointers have ranks of any job, made by this process as a job of its own.
-fn region_of_another_job() -> Region {
-    let ticket = std::env::var_os("ARMCI_JOB").unwrap();
-    // SAFETY: ENVIRONMENT-ALONE.
-    unsafe { std::env::remove_var("ARMCI_JOB") };
-    let mut config = Config::default();
-    config.progress = Progress::None;
-    let alone = World::init_with(config).unwrap();
-    assert_eq!((alone.size(), alone.nodes()), (1, 1));
-    let region = alone.allocate(4096).unwrap();
-    alone.finalize().unwrap();
-    // SAFETY: ENVIRONMENT-ALONE.
-    unsafe { std::env::set_var("ARMCI_JOB", ticket) };
-    region
-}
-
 #[test]
 fn what_would_cross_nodes_is_refused() {
     for (ranks, nodes, of_rank) in JOBS {
         for protocol in ["rma", "am"] {
-            Ranks::new(ranks).nodes(nodes).env("ARMCI_PROTOCOL", protocol).run_bare(|| {
-                let region = region_of_another_job();
-                let world = World::init().unwrap();
+            Ranks::new(ranks).nodes(nodes).env("ARMCI_PROTOCOL", protocol).run(|world| {
+                // The ranks of this node have a region, of which pointers to other nodes are made up.
+                let mine = of_rank[world.rank()];
+                let here: Vec<usize> = (0..ranks).filter(|rank| of_rank[*rank] == mine).collect();
+                let team = world.create_team(&here).unwrap();
+                let region = team.allocate(4096).unwrap();
                 let me = world.rank();
                 let handler = world.register(|_, _| Ok(())).unwrap();
                 for other in (0..ranks).filter(|other| of_rank[*other] != of_rank[me]) {
                     let refused = |what, result: Result<()>| refused(what, of_rank, me, other, result);
-                    let place: GlobalPtr<f64> = region.at(other, 0);
+                    let place: GlobalPtr<f64> = region.at(0, 0).on(other);
                     let (word, mut row) = (place.cast::<i64>(), [0.0; 4]);
                     refused("put", world.put(&row, place));
                     refused("get", world.get(place, &mut row));
@@ -123,15 +104,21 @@ fn what_would_cross_nodes_is_refused() {
                     refused("fence", world.fence(other));
                     refused("send", world.send(other, handler, b"?"));
                     refused("request", world.request(other, handler, b"?").map(drop));
-                    refused("address", world.address(&region, other).map(drop));
+                    refused("address_of", world.address_of(place).map(drop));
+                    refused("create_team", world.create_team(&[me, other]).map(drop));
                     refused("locate", world.locate(other, &raw const row as *const u8).map(drop));
                 }
-                // On its own node it is just another job's region; beyond the job there is nobody.
-                assert!(matches!(world.put_value(0u8, region.at(me, 0)), Err(Error::NoRegion { .. })));
-                assert!(matches!(world.put_value(0u8, region.at(ranks, 0)), Err(Error::Rank { .. })));
+                // Neighbours are reached; beyond the job there is nobody.
+                let right = (team.rank() + 1) % team.size();
+                world.put_value(me as i64, region.at(right, 5)).unwrap();
+                team.barrier().unwrap();
+                let left = team.world_rank((team.rank() + team.size() - 1) % team.size()).unwrap();
+                assert_eq!(world.get_value::<i64>(region.at(team.rank(), 5)).unwrap(), left as i64);
+                assert!(matches!(world.put_value(0u8, region.at(0, 0).on(ranks)), Err(Error::Rank { .. })));
                 assert!(matches!(world.fence(ranks), Err(Error::Rank { .. })));
-                assert!(matches!(world.free(region), Err(Error::OtherNode { .. })));
-                world.finalize().unwrap();
+                team.barrier().unwrap();
+                world.free(region).unwrap();
+                team.free().unwrap();
             });
         }
     }

@@ -245,6 +245,14 @@ impl<T: Pod> GlobalPtr<T> {
         self.rank as usize
     }
 
+    /// The pointer to the same place on another rank; of regions that have one name on all ranks.
+    #[inline]
+    #[must_use]
+    pub fn on(mut self, rank: usize) -> Self {
+        self.rank = rank.try_into().unwrap_or(u32::MAX);
+        self
+    }
+
     /// The pointer `count` elements further on.
     #[inline]
     #[must_use]
