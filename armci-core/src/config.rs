@@ -53,6 +53,12 @@ pub const SETTINGS: &[Setting] = &[
         default: "50, or 0 with more ranks than cores",
         meaning: "how long a waiting rank spins before it sleeps in the kernel",
     },
+    Setting {
+        name: "ARMCI_CONFLICTS",
+        values: "`region`, `target`",
+        default: "`region`",
+        meaning: "what an operation waits for when its path differs from that of earlier ones under way to its target: those to its own region, or all (the naive scheme of paper 003, for study)",
+    },
 ];
 
 /// Who serves active messages while a rank computes.
@@ -93,6 +99,18 @@ impl Protocol {
     }
 }
 
+/// How far a rank's operations are kept apart when order is to be kept between their paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Conflicts {
+    /// Per region and target: an operation waits for earlier ones to its own region.
+    Region,
+    /// Per target: it waits for all earlier ones there (paper 003, the naive scheme).
+    Target,
+    /// Not at all, which **breaks the order** that is promised. The environment's word for it, `off`, stands in no table: it
+    /// is there for tests that show that they would notice.
+    Off,
+}
+
 /// The settings of a rank, as read and checked when it joined.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -107,11 +125,20 @@ pub struct Config {
     pub memory: Option<u64>,
     /// How long a wait spins before it sleeps, if asked for.
     pub spin: Option<Duration>,
+    /// How far operations are kept apart.
+    pub conflicts: Conflicts,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { progress: Progress::Thread, protocol: Protocol::all(Path::Rma), slot: None, memory: None, spin: None }
+        Config {
+            progress: Progress::Thread,
+            protocol: Protocol::all(Path::Rma),
+            slot: None,
+            memory: None,
+            spin: None,
+            conflicts: Conflicts::Region,
+        }
     }
 }
 
@@ -147,6 +174,7 @@ impl Config {
                 .map(|bytes| self.slot = Some(bytes)),
             "ARMCI_MEMORY" => parse_bytes(value).map(|bytes| self.memory = Some(bytes)),
             "ARMCI_SPIN" => value.parse().ok().map(|us| self.spin = Some(Duration::from_micros(us))),
+            "ARMCI_CONFLICTS" => parse_conflicts(value).map(|conflicts| self.conflicts = conflicts),
             _ => unreachable!("every setting of the table has an arm here"),
         };
         parsed.ok_or_else(|| Error::Setting { name: setting.name, value: value.into(), expected: setting.values })
@@ -174,6 +202,15 @@ fn parse_path(value: &str) -> Option<Path> {
     match value {
         "rma" => Some(Path::Rma),
         "am" => Some(Path::Am),
+        _ => None,
+    }
+}
+
+fn parse_conflicts(value: &str) -> Option<Conflicts> {
+    match value {
+        "region" => Some(Conflicts::Region),
+        "target" => Some(Conflicts::Target),
+        "off" => Some(Conflicts::Off),
         _ => None,
     }
 }

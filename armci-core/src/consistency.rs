@@ -1,17 +1,25 @@
 //! Location consistency: an operation sees this rank's earlier ones to the same place.
 //!
 //! On one path (all by remote memory access, or all by message to one target)
-//! order is the path's. Where the path changes between an outstanding write and
-//! a later operation to the *same region and target*, the later one waits
-//! (paper 003, section III-E). To another region it does not: in a matrix
-//! multiply, reads of A and B never wait for accumulates to C.
+//! order is the path's. Where the path changes between an outstanding operation
+//! and a later one to the *same region and target*, the later one waits, unless
+//! both only read (paper 003, section III-E). To another region it does not: in a
+//! matrix multiply, reads of A and B never wait for accumulates to C.
 //!
-//! A write by remote memory access is complete on return, as far as this rank
-//! and its node can tell; so only writes by message can be outstanding, and
+//! | outstanding, by message | later, by remote memory access: get | put, accumulate, read-modify-write, flag |
+//! |---|---|---|
+//! | put, accumulate, flag | waits | waits |
+//! | get (non-blocking) | goes ahead | waits |
+//!
+//! What goes by remote memory access is complete on return, as far as this rank
+//! and its node can tell; so only messages can be outstanding, and
 //! there are never more of them than request slots. [`Status`], the paper's 8
 //! bits per region and target, is computed from those few instead of being
 //! stored per region and rank: its space is that of the credits, whatever the
 //! number of regions and ranks.
+//!
+//! The paper's naive scheme, a status per target, is there for study
+//! ([`Conflicts::Target`](crate::config::Conflicts)): it is the same computation without a look at the region.
 
 use crate::memory::RegionId;
 
@@ -23,9 +31,28 @@ pub(crate) enum Access {
     Other = 0,
     Put = 1,
     Accumulate = 2,
+    Get = 4,
+    ReadModifyWrite = 8,
 }
 
-/// Which writes to a region and target are outstanding: a set of [`Access`] bits.
+impl Access {
+    /// The accesses that a later one of this kind waits for.
+    fn waits_for(self) -> u8 {
+        let writes = Access::Put as u8 | Access::Accumulate as u8 | Access::ReadModifyWrite as u8;
+        match self {
+            Access::Other => 0,
+            Access::Get => writes,
+            Access::Put | Access::Accumulate | Access::ReadModifyWrite => writes | Access::Get as u8,
+        }
+    }
+
+    /// Whether a later access to the same place, by another path, has to wait for this one.
+    pub(crate) fn holds_up(self, later: Access) -> bool {
+        Status::CLEAN.with(self).holds_up(later)
+    }
+}
+
+/// Which accesses to a region and target are outstanding: a set of [`Access`] bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Status(u8);
 
@@ -39,18 +66,28 @@ impl Status {
     }
 
     /// Whether a later operation by another path has to wait.
-    pub(crate) fn writes(self) -> bool {
-        self != Status::CLEAN
+    pub(crate) fn holds_up(self, later: Access) -> bool {
+        self.0 & later.waits_for() != 0
     }
 }
 
-/// Counts what tracking per region saves over tracking per target.
+/// Counts what keeping this thread's operations in order cost, and what tracking them by region saved.
+///
+/// The naive scheme of paper 003, a status per target, fences `waits + avoided` times what tracking by region fences
+/// `waits` times. (Run so, by `ARMCI_CONFLICTS=target`, it reports `waits + false_waits`; that is less if one fence
+/// made the next unnecessary.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConflictCounts {
-    /// Operations that waited for a write to the same region and target.
+    /// Fences that order needed: operations that waited for an earlier one to the same region and target.
     pub waits: u64,
-    /// Operations that a status per target would have made wait for nothing.
+    /// Fences spared: operations that went ahead where a status per target would have made them wait, for an earlier
+    /// one to another region.
     pub avoided: u64,
+    /// Operations that waited for an earlier one to another region; only where conflicts are tracked per target.
+    pub false_waits: u64,
+    /// Fences that the program asked for (by a fence, a barrier or a flag) and that found messages to wait for.
+    pub fences: u64,
 }
 
 /// One outstanding message, as far as order is concerned.
@@ -92,9 +129,23 @@ mod tests {
             Outstanding { target: 1, region: Some(region(3)), access: Access::Other },
             Outstanding { target: 1, region: None, access: Access::Other },
         ];
-        let of = |target, index| status(outstanding.into_iter(), target, region(index));
-        assert!(of(1, 2).0.writes());
-        assert!(!of(1, 3).0.writes() && of(1, 3).1.writes());
-        assert!(!of(0, 2).0.writes() && !of(0, 2).1.writes());
+        let of = |target, index| {
+            let (of_region, of_target) = status(outstanding.into_iter(), target, region(index));
+            [of_region.holds_up(Access::Get), of_target.holds_up(Access::Get)]
+        };
+        assert_eq!(of(1, 2), [true, true]);
+        assert_eq!(of(1, 3), [false, true]);
+        assert_eq!(of(0, 2), [false, false]);
+    }
+
+    #[test]
+    fn reads_pass_reads_and_nothing_else() {
+        use Access::{Accumulate, Get, Other, Put, ReadModifyWrite};
+        for earlier in [Put, Accumulate, Get, ReadModifyWrite] {
+            for later in [Put, Accumulate, Get, ReadModifyWrite] {
+                assert_eq!(earlier.holds_up(later), (earlier, later) != (Get, Get), "{earlier:?}, then {later:?}");
+            }
+            assert!(!earlier.holds_up(Other) && !Other.holds_up(earlier));
+        }
     }
 }

@@ -136,7 +136,9 @@ impl Context {
     pub(crate) fn new(shared: &Arc<Shared>, primary: Option<Primary>) -> Result<Rc<Self>> {
         let number = shared.take_number()?;
         let Shared { node, transport, service, .. } = &**shared;
-        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), shared.spin, shared.crowded);
+        let tracking = shared.config.conflicts;
+        let (spin, crowded) = (shared.spin, shared.crowded);
+        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking);
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),
             open: Cell::new(true),
@@ -159,6 +161,7 @@ impl Drop for Context {
         if self.open.get() {
             // A slot may be given to the next thread only once nobody replies to it any more.
             self.transport.fence();
+            self.origin.quiesce();
             if let Err(error) = self.origin.fence(None) {
                 tracing::error!("a thread that has ended without `detach` left an error behind: {error}");
             }

@@ -117,6 +117,7 @@ impl World {
         self.aligned(flag, FLAG, "a flag")?;
         self.count().put(FLAG);
         if self.raises_directly() {
+            self.origin().order(to.rank, flag.region, Access::Put);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().signal(to, value as u64) };
         } else {
@@ -143,7 +144,7 @@ impl World {
     pub fn wait_until(&self, flag: GlobalPtr<i64>, mut holds: impl FnMut(i64) -> bool) -> Result<i64> {
         let word = self.own_word(flag)?;
         // A put of our own by message comes first.
-        self.origin().order(self.rank(), flag.region);
+        self.origin().order(self.rank(), flag.region, Access::Get);
         let mut value = 0;
         self.origin().wait(|| {
             // Acquire: pairs with the release of `signal`.

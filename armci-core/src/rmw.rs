@@ -16,6 +16,7 @@ use std::ops::Range;
 use bytemuck::Pod;
 
 use crate::allocation::Region;
+use crate::consistency::Access;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::rma::by_message;
@@ -91,7 +92,7 @@ impl World {
         self.count().rmw(bytes);
         let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
         let found = if self.direct(self.protocol().rmw, self.transport().capabilities().rmw) {
-            self.origin().order(place.rank(), place.region);
+            self.origin().order(place.rank(), place.region, Access::ReadModifyWrite);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().rmw(at, rmw) }
         } else {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use progress_thread::{Options, ProgressThread};
 
 use crate::am::origin::Origin;
-use crate::am::service::Service;
+use crate::am::service::{HeldService, Service};
 use crate::collectives::{Collective, Gathering};
 use crate::config::{Config, Progress, Protocol};
 use crate::context::{Context, Primary, Shared, Threads, has_left};
@@ -145,6 +145,8 @@ impl World {
         self.context.shared.close().map_err(|attached| {
             Error::Job(format!("{attached} threads of rank {} are attached: let them detach first", self.rank()))
         })?;
+        // Who has not waited for a get finds its data there all the same, or keeps the refusal.
+        self.origin().quiesce();
         // Even a rank with something to report must meet the others.
         let fenced = self.fence_all();
         let met = self.meet_everybody();
@@ -170,9 +172,20 @@ impl World {
         if self.context.primary.is_some() {
             return Err(Error::Argument("the thread that joined was to detach: it leaves with finalize".into()));
         }
+        self.origin().quiesce();
         let fenced = self.fence_all();
         self.context.open.set(false);
         fenced
+    }
+
+    /// Lets nobody serve this rank's messages, neither its progress thread nor a wait of any of its threads, until the
+    /// guard is dropped.
+    ///
+    /// **A hook for tests**: it makes messages to this rank outstanding for as long as a test likes. Whoever waits for
+    /// one of them meanwhile hangs, this thread's own barriers included if any rank comes to them with such a message.
+    /// What came in is served when the guard is dropped.
+    pub fn hold_service(&self) -> HeldService<'_> {
+        self.service().hold()
     }
 
     /// What this thread has done, and its rank served, so far.

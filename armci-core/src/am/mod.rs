@@ -19,6 +19,7 @@
 
 pub(crate) mod builtin;
 pub(crate) mod handlers;
+pub(crate) mod landing;
 pub(crate) mod origin;
 pub(crate) mod service;
 

@@ -2,24 +2,32 @@
 //!
 //! It owns [`REQUEST_SLOTS`] request slots, which are its credits: each holds
 //! one message under way, with a staging chunk for its payload and a reply cell
-//! for its answer. A *detached* message (a put, an accumulate) is not waited
-//! for: its slot is given back when its reply is found, and should it have been
-//! refused, the next fence says so. An *awaited* one (a get, a fetch-and-add) is
-//! collected by whoever sent it.
+//! for its answer. A *detached* message (a put, an accumulate, a get) is not
+//! waited for by its slot: whoever looks at the slots next finds its reply,
+//! unpacks it if it is data, and gives the slot back. A put that was refused is
+//! the next fence's error, a get that of the wait for it. An *awaited* message (a
+//! fetch-and-add) is collected by whoever sent it.
+//!
+//! A wait for a get, for all of a group, or for all before a fence is one thing:
+//! a look at the records of the slots, of which there are 32, until none is left
+//! that concerns it. So a handle is a number, and what is forgotten costs nothing.
 //!
 //! # Safety
 //! REQUEST-SLOT: a free slot's chunk and cell belong to this context; from
 //! [`Origin::post`] until the cell's state leaves `PENDING` they belong to the
 //! server. SINGLE-ORIGIN: a context, and the block of its number, belong to one thread.
+//! LANDING (see `am/landing.rs`): [`Origin::post_get`] was promised it.
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::landing::{Group, Landing, Tag, Which};
 use super::service::{Server, Service};
+use crate::config::Conflicts;
 use crate::consistency::{self, Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};
 use crate::memory::RegionId;
@@ -43,13 +51,46 @@ pub(crate) const PIPELINE: usize = REQUEST_SLOTS / 2;
 struct Sent {
     what: Outstanding,
     handler: u16,
-    detached: bool,
+    answer: Answer,
+}
+
+/// What is done with a reply.
+#[derive(Debug, Clone, Copy)]
+enum Answer {
+    /// Whoever sent the message collects it.
+    Awaited,
+    /// It only says that the message was served.
+    Acknowledgement,
+    /// It is data.
+    Data { tag: Tag, landing: Landing },
+}
+
+impl Sent {
+    /// Whether its reply is dealt with by whoever finds it.
+    fn detached(&self) -> bool {
+        !matches!(self.answer, Answer::Awaited)
+    }
+
+    /// The get it belongs to.
+    fn tag(&self) -> Option<Tag> {
+        match self.answer {
+            Answer::Data { tag, .. } => Some(tag),
+            Answer::Awaited | Answer::Acknowledgement => None,
+        }
+    }
+
+    /// Whether it is one of these gets.
+    fn is_of(&self, which: Which) -> bool {
+        self.tag().is_some_and(|tag| which.includes(tag, self.what.target))
+    }
 }
 
 /// Detached messages that a target refused.
 #[derive(Debug)]
 struct Refusal {
     rank: usize,
+    /// The get that was refused, if it was one.
+    tag: Option<Tag>,
     handler: u16,
     reason: String,
     /// Messages refused besides.
@@ -58,7 +99,7 @@ struct Refusal {
 
 impl Refusal {
     fn into_error(self, more_elsewhere: u64) -> Error {
-        let Refusal { rank, handler, reason, more } = self;
+        let Refusal { rank, tag: _, handler, reason, more } = self;
         Error::Refused { rank, handler, reason, more: more + more_elsewhere }
     }
 }
@@ -82,14 +123,20 @@ pub(crate) struct Origin {
     sent: RefCell<[Option<Sent>; REQUEST_SLOTS]>,
     /// Detached messages under way.
     detached: Cell<usize>,
-    /// Refusals of detached messages since the last fence: per target the first, and how many more.
+    /// For each slot, the places that a list of segments lands at.
+    places: [RefCell<Vec<*mut u8>>; REQUEST_SLOTS],
+    /// The number of the operation, or scope, that began last.
+    last: Cell<u64>,
+    /// Refusals of detached messages that nobody has asked for yet: per target and get the first, and how many more.
     refused: RefCell<Vec<Refusal>>,
+    /// How far the order of operations is kept apart.
+    tracking: Conflicts,
     conflicts: Cell<ConflictCounts>,
 }
 
 impl Origin {
     /// Context number `context` of this rank, of a thread that spins for `spin` before it sleeps; `crowded` says that
-    /// cores are scarce.
+    /// cores are scarce, `tracking` how far its operations are kept apart.
     pub(crate) fn new(
         context: usize,
         node: Arc<Node>,
@@ -97,6 +144,7 @@ impl Origin {
         service: Arc<Service>,
         spin: Duration,
         crowded: bool,
+        tracking: Conflicts,
     ) -> Self {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
         Origin {
@@ -110,9 +158,23 @@ impl Origin {
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
+            places: Default::default(),
+            last: Cell::new(0),
             refused: RefCell::new(Vec::new()),
+            tracking,
             conflicts: Cell::new(ConflictCounts::default()),
         }
+    }
+
+    /// A number for an operation or a scope that begins now; never 0.
+    pub(crate) fn number(&self) -> u64 {
+        self.last.set(self.last.get() + 1);
+        self.last.get()
+    }
+
+    /// A tag for an operation that begins now.
+    pub(crate) fn tag(&self, group: Group) -> Tag {
+        Tag { op: self.number(), group }
     }
 
     /// The request slots in shared memory.
@@ -150,13 +212,31 @@ impl Origin {
         unsafe { self.staging(slot).copy_from_nonoverlapping(payload.as_ptr(), payload.len()) };
     }
 
+    /// The places that a list in this slot lands at.
+    pub(crate) fn places(&self, slot: usize) -> RefMut<'_, Vec<*mut u8>> {
+        self.places[slot].borrow_mut()
+    }
+
     /// Sends a message in a claimed slot; waits, serving, while the target's inbox is full.
     pub(crate) fn post(&self, message: &Outgoing<'_>, what: Outstanding, detached: bool) {
+        self.post_for(message, what, if detached { Answer::Acknowledgement } else { Answer::Awaited });
+    }
+
+    /// As [`Origin::post`], detached, for a message whose reply is to be unpacked.
+    ///
+    /// # Safety
+    /// LANDING, for `landing` and the slot's places.
+    pub(crate) unsafe fn post_get(&self, message: &Outgoing<'_>, what: Outstanding, tag: Tag, landing: Landing) {
+        self.post_for(message, what, Answer::Data { tag, landing });
+    }
+
+    fn post_for(&self, message: &Outgoing<'_>, what: Outstanding, answer: Answer) {
         debug_assert!(message.staged_len <= STAGING_BYTES);
         let slot = message.slot;
         self.block().replies[slot].state.store(PENDING, Ordering::Relaxed);
-        self.sent.borrow_mut()[slot] = Some(Sent { what, handler: message.handler, detached });
-        if detached {
+        let sent = Sent { what, handler: message.handler, answer };
+        self.sent.borrow_mut()[slot] = Some(sent);
+        if sent.detached() {
             self.detached.set(self.detached.get() + 1);
         }
         let mut attempts = 0;
@@ -185,26 +265,74 @@ impl Origin {
         result
     }
 
-    /// Waits until no message of this context to `target` (or to anybody) is under way.
+    /// Waits until no message of this context that changes something at `target` (or at anybody) is under way.
     ///
     /// # Errors
-    /// [`Error::Refused`] if a detached message since the last fence was refused.
+    /// [`Error::Refused`] if such a message since the last fence was refused.
     pub(crate) fn fence(&self, target: Option<usize>) -> Result<()> {
+        let at_target = |rank| target.is_none_or(|target| target == rank);
         if self.detached.get() != 0 {
-            let concerns = |sent: &Sent| sent.detached && target.is_none_or(|target| target == sent.what.target);
-            self.wait_for(concerns);
+            let concerns = |sent: &Sent| matches!(sent.answer, Answer::Acknowledgement) && at_target(sent.what.target);
+            self.reap();
+            if self.any_sent(concerns) {
+                let mut counts = self.conflicts.get();
+                counts.fences += 1;
+                self.conflicts.set(counts);
+                self.wait_for(concerns);
+            }
         }
+        self.report(|refusal| refusal.tag.is_none() && at_target(refusal.rank))
+    }
+
+    /// Waits until the data of these gets are where they belong.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if one of them was refused, and no wait has said so yet.
+    pub(crate) fn complete(&self, which: Which) -> Result<()> {
+        if self.detached.get() != 0 {
+            self.wait_for(|sent| sent.is_of(which));
+        }
+        self.report(|refusal| refusal.tag.is_some_and(|tag| which.includes(tag, refusal.rank)))
+    }
+
+    /// Whether the data of these gets are where they belong, or were refused; serves this rank's inbox if not.
+    pub(crate) fn is_complete(&self, which: Which) -> bool {
+        let complete = || {
+            self.reap();
+            !self.any_sent(|sent| sent.is_of(which))
+        };
+        self.detached.get() == 0 || complete() || {
+            self.service.advance(Server::Waiter);
+            complete()
+        }
+    }
+
+    /// Waits until an operation has fewer than [`PIPELINE`] messages under way.
+    pub(crate) fn narrow(&self, op: u64) {
+        self.wait(|| {
+            self.reap();
+            self.count_sent(|sent| sent.is_of(Which::Op(op))) < PIPELINE
+        });
+    }
+
+    /// Waits until nothing of this context is under way; what was refused remains to be reported.
+    pub(crate) fn quiesce(&self) {
+        self.wait_for(Sent::detached);
+    }
+
+    /// Takes the refusals that `concerns` out, as one error.
+    fn report(&self, concerns: impl Fn(&Refusal) -> bool) -> Result<()> {
         let mut refused = self.refused.borrow_mut();
-        let mut concerned = refused.extract_if(.., |refusal| target.is_none_or(|target| target == refusal.rank));
+        let mut concerned = refused.extract_if(.., |refusal| concerns(refusal));
         let Some(first) = concerned.next() else { return Ok(()) };
         let elsewhere = concerned.map(|refusal| refusal.more + 1).sum();
         Err(first.into_error(elsewhere))
     }
 
-    /// Keeps a refusal for the fence that asks for it.
+    /// Keeps a refusal for the fence or the wait that asks for it.
     fn note(&self, refusal: Refusal) {
         let mut refused = self.refused.borrow_mut();
-        match refused.iter_mut().find(|known| known.rank == refusal.rank) {
+        match refused.iter_mut().find(|known| known.rank == refusal.rank && known.tag == refusal.tag) {
             Some(known) => known.more += 1,
             None => refused.push(refusal),
         }
@@ -212,30 +340,41 @@ impl Origin {
 
     /// Before an operation by remote memory access: waits for what its order demands.
     #[inline]
-    pub(crate) fn order(&self, target: usize, region: RegionId) {
+    pub(crate) fn order(&self, target: usize, region: RegionId, access: Access) {
         if self.detached.get() != 0 {
-            self.order_behind_messages(target, region);
+            self.order_behind_messages(target, region, access);
         }
     }
 
-    fn order_behind_messages(&self, target: usize, region: RegionId) {
+    fn order_behind_messages(&self, target: usize, region: RegionId, access: Access) {
         self.reap();
         let (of_region, of_target) = {
             let sent = self.sent.borrow();
-            let outstanding = sent.iter().flatten().filter(|sent| sent.detached).map(|sent| sent.what);
+            let outstanding = self.slots().filter_map(|slot| sent[slot]).filter(Sent::detached).map(|sent| sent.what);
             consistency::status(outstanding, target, region)
         };
+        if !of_target.holds_up(access) || self.tracking == Conflicts::Off {
+            return;
+        }
         let mut counts = self.conflicts.get();
-        if of_region.writes() {
-            counts.waits += 1;
-            self.wait_for(|sent| sent.detached && sent.what.target == target && sent.what.region == Some(region));
-        } else if of_target.writes() {
-            counts.avoided += 1;
+        let same_region = of_region.holds_up(access);
+        let by_target = self.tracking == Conflicts::Target;
+        match (same_region, by_target) {
+            (true, _) => counts.waits += 1,
+            (false, true) => counts.false_waits += 1,
+            (false, false) => counts.avoided += 1,
         }
         self.conflicts.set(counts);
+        if same_region || by_target {
+            self.wait_for(|sent| {
+                let Outstanding { target: to, region: of, access: earlier } = sent.what;
+                let concerned = to == target && (by_target || of == Some(region));
+                sent.detached() && concerned && earlier.holds_up(access)
+            });
+        }
     }
 
-    /// What tracking conflicts per region has cost and saved.
+    /// What keeping order has cost, and what tracking conflicts per region has saved.
     pub(crate) fn conflicts(&self) -> ConflictCounts {
         self.conflicts.get()
     }
@@ -272,29 +411,62 @@ impl Origin {
     fn wait_for(&self, concerns: impl Fn(&Sent) -> bool) {
         self.wait(|| {
             self.reap();
-            !self.sent.borrow().iter().flatten().any(&concerns)
+            !self.any_sent(&concerns)
         });
     }
 
-    /// Gives back the slots of detached messages that have been served.
-    fn reap(&self) {
+    /// The slots that are taken.
+    fn slots(&self) -> impl Iterator<Item = usize> + use<> {
         let mut taken = !self.free.get();
-        while taken != 0 {
-            let slot = taken.trailing_zeros() as usize;
-            taken &= taken - 1;
-            let detached = self.sent.borrow()[slot].is_some_and(|sent| sent.detached);
-            if detached && self.is_done(slot) {
-                let refusal = self.reply(slot, |status, reason| match status {
-                    Status::Done => None,
-                    Status::Refused => Some(self.refusal(slot, reason)),
-                });
-                if let Some(refusal) = refusal {
-                    self.note(refusal);
-                }
-                self.detached.set(self.detached.get() - 1);
-                self.release(slot);
+        std::iter::from_fn(move || {
+            let slot = (taken != 0).then_some(taken.trailing_zeros() as usize);
+            taken &= taken.wrapping_sub(1);
+            slot
+        })
+    }
+
+    /// How many messages that `concerns` are under way.
+    fn count_sent(&self, concerns: impl Fn(&Sent) -> bool) -> usize {
+        let sent = self.sent.borrow();
+        self.slots().filter(|slot| sent[*slot].as_ref().is_some_and(&concerns)).count()
+    }
+
+    fn any_sent(&self, concerns: impl Fn(&Sent) -> bool) -> bool {
+        let sent = self.sent.borrow();
+        self.slots().any(|slot| sent[slot].as_ref().is_some_and(&concerns))
+    }
+
+    /// Deals with the replies to detached messages, and gives their slots back.
+    fn reap(&self) {
+        for slot in self.slots() {
+            let Some(sent) = self.sent.borrow()[slot].filter(Sent::detached) else { continue };
+            if !self.is_done(slot) {
+                continue;
             }
+            if let Err(refusal) = self.settle(slot, &sent) {
+                self.note(refusal);
+            }
+            self.detached.set(self.detached.get() - 1);
+            self.release(slot);
         }
+    }
+
+    /// Unpacks the reply in a slot, if it is data.
+    fn settle(&self, slot: usize, sent: &Sent) -> std::result::Result<(), Refusal> {
+        self.reply(slot, |status, reply| match (status, sent.answer) {
+            (Status::Refused, _) => Err(self.refusal(slot, reply)),
+            (Status::Done, Answer::Data { landing, .. }) => {
+                let places = self.places[slot].borrow();
+                let expected = landing.bytes(&places);
+                if reply.len() != expected {
+                    return Err(self.refusal(slot, wrong_length(expected, reply.len()).as_bytes()));
+                }
+                // SAFETY: LANDING, which whoever posted the get promised; the length was checked.
+                unsafe { landing.unpack(&places, reply) };
+                Ok(())
+            }
+            (Status::Done, Answer::Acknowledgement | Answer::Awaited) => Ok(()),
+        })
     }
 
     fn is_done(&self, slot: usize) -> bool {
@@ -321,9 +493,16 @@ impl Origin {
     }
 
     fn refusal(&self, slot: usize, reason: &[u8]) -> Refusal {
-        let (rank, handler) = self.sent.borrow()[slot].map_or((0, 0), |sent| (sent.what.target, sent.handler));
-        Refusal { rank, handler, reason: String::from_utf8_lossy(reason).into_owned(), more: 0 }
+        let sent = self.sent.borrow()[slot];
+        let (rank, handler) = sent.map_or((0, 0), |sent| (sent.what.target, sent.handler));
+        let tag = sent.and_then(|sent| sent.tag());
+        Refusal { rank, tag, handler, reason: String::from_utf8_lossy(reason).into_owned(), more: 0 }
     }
+}
+
+/// What is wrong with a reply that does not fit its request.
+pub(crate) fn wrong_length(expected: usize, found: usize) -> String {
+    format!("its reply has {found} bytes, {expected} were expected: do all ranks run the same build?")
 }
 
 impl Help for Origin {

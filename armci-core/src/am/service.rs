@@ -109,6 +109,14 @@ impl Service {
         self.has_message() && self.owner.load(Ordering::Relaxed) == 0
     }
 
+    /// Takes the service context, once whoever has it gives it up, and serves nothing until the guard is dropped.
+    pub(crate) fn hold(&self) -> HeldService<'_> {
+        while self.owner.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            std::thread::yield_now();
+        }
+        HeldService { service: self }
+    }
+
     /// Serves what waits, if nobody else is at it; says how many messages that were.
     #[inline]
     pub(crate) fn advance(&self, server: Server) -> usize {
@@ -149,6 +157,22 @@ impl Service {
             Ok(len) => (Status::Done, len),
             Err(reason) => (Status::Refused, Reply::of(reason.as_bytes()).deliver(incoming)),
         }
+    }
+}
+
+/// Keeps a rank's messages from being served; see [`World::hold_service`](crate::World::hold_service).
+#[derive(Debug)]
+#[must_use = "dropping it ends the hold"]
+pub struct HeldService<'a> {
+    service: &'a Service,
+}
+
+impl Drop for HeldService<'_> {
+    fn drop(&mut self) {
+        self.service.owner.store(0, Ordering::Release);
+        // As every owner does: what came meanwhile woke nobody.
+        fence(Ordering::SeqCst);
+        while self.service.advance(Server::Waiter) != 0 {}
     }
 }
 

@@ -3,20 +3,21 @@
 //! A patch travels in *batches*: as many of its rows as fit a staging chunk and
 //! lie evenly spaced on both sides. Puts and accumulates are packed, sent and
 //! forgotten (detached), so packing the next batch overlaps with the target's
-//! work on the last one; gets are pipelined and collected in order.
+//! work on the last one; the replies to gets are unpacked as they are found.
 //!
 //! # Safety
 //! LOCAL-PATCH: every row of the patch on the local side is readable (put,
-//! accumulate) or ours to write (get) while the call runs. REQUEST-SLOT (see
-//! `am/origin.rs`) for staging chunks.
+//! accumulate) while the call runs, or ours to write (get) until the get is
+//! complete. REQUEST-SLOT (see `am/origin.rs`) for staging chunks.
 #![allow(unsafe_code)]
 
-use std::collections::VecDeque;
 use std::ptr;
 
+use super::Completion;
 use crate::accumulate::kernels::ElementKind;
 use crate::am::builtin::{self, AccumulateArgs, RmwArgs, Rows};
-use crate::am::origin::{PIPELINE, outstanding};
+use crate::am::landing::Landing;
+use crate::am::origin::{PIPELINE, outstanding, wrong_length};
 use crate::consistency::Access;
 use crate::copy::{Patch, copy_patch};
 use crate::error::{Error, Result};
@@ -76,11 +77,14 @@ impl Batch {
         }
     }
 
-    /// The patch from the local rows to packed bytes, or back.
-    fn packing(&self, pack: bool) -> Patch {
-        let (packed, spread) = ([self.row], [self.local_stride]);
-        let [to, from] = if pack { [&packed, &spread] } else { [&spread, &packed] };
-        Patch::new(to, from, &[self.row, self.rows])
+    /// The patch from the local rows to packed bytes.
+    fn packing(&self) -> Patch {
+        Patch::new(&[self.row], &[self.local_stride], &[self.row, self.rows])
+    }
+
+    /// The way back: where packed bytes belong.
+    fn landing(&self) -> Landing {
+        Landing::Rows { first: self.local, stride: self.local_stride, row: self.row, rows: self.rows }
     }
 }
 
@@ -127,7 +131,7 @@ unsafe fn send_packed(
     let slot = origin.claim();
     let staging = origin.staging(slot);
     // SAFETY: LOCAL-PATCH; REQUEST-SLOT: the chunk is ours until `post`, and a batch fits it.
-    unsafe { copy_patch(staging, batch.local, &batch.packing(true)) };
+    unsafe { copy_patch(staging, batch.local, &batch.packing()) };
     let bytes = batch.row * batch.rows;
     let inline = arguments.len() + bytes <= INLINE_MAX;
     // SAFETY: REQUEST-SLOT: the bytes were written above.
@@ -172,43 +176,34 @@ pub(super) unsafe fn accumulate(
     Ok(())
 }
 
-/// Gets a patch; complete on return.
+/// Gets a patch.
 ///
 /// # Safety
-/// LOCAL-PATCH.
-pub(super) unsafe fn get(world: &World, source: GlobalPtr<u8>, target: *mut u8, patch: &Patch) -> Result<()> {
+/// LOCAL-PATCH, until the get is complete.
+pub(super) unsafe fn get(
+    world: &World,
+    source: GlobalPtr<u8>,
+    target: *mut u8,
+    patch: &Patch,
+    completion: Completion,
+) -> Result<()> {
     world.check_open()?;
     let origin = world.origin();
-    let mut under_way: VecDeque<(usize, Batch)> = VecDeque::with_capacity(PIPELINE);
-    let mut failed = None;
-    let mut collect_oldest = |under_way: &mut VecDeque<(usize, Batch)>| {
-        let Some((slot, batch)) = under_way.pop_front() else { return };
-        let unpack = |data: &[u8]| {
-            if data.len() != batch.row * batch.rows {
-                return Err(wrong_length(source.rank(), builtin::GET, batch.row * batch.rows, data.len()));
-            }
-            // SAFETY: LOCAL-PATCH, and the data is as long as the batch.
-            unsafe { copy_patch(batch.local, data.as_ptr(), &batch.packing(false)) };
-            Ok(())
-        };
-        if let Err(error) = origin.collect(slot, unpack).flatten() {
-            failed.get_or_insert(error);
-        }
-    };
+    let tag = completion.tag(origin);
+    let mut batches = 0;
     for_each_batch(patch, source.offset, target, false, |batch| {
-        if under_way.len() == PIPELINE {
-            collect_oldest(&mut under_way);
+        if batches >= PIPELINE {
+            origin.narrow(tag.op);
         }
+        batches += 1;
         let slot = origin.claim();
         let rows = batch.rows_at(source);
         let message = Outgoing { handler: builtin::GET, slot, inline: [bytemuck::bytes_of(&rows), &[]], staged_len: 0 };
-        origin.post(&message, outstanding(source.rank(), source.region, Access::Other), false);
-        under_way.push_back((slot, batch));
+        let what = outstanding(source.rank(), source.region, Access::Get);
+        // SAFETY: LOCAL-PATCH is LANDING for the rows of the batch.
+        unsafe { origin.post_get(&message, what, tag, batch.landing()) };
     });
-    while !under_way.is_empty() {
-        collect_oldest(&mut under_way);
-    }
-    failed.map_or(Ok(()), Err)
+    completion.settle(origin, tag)
 }
 
 /// Changes a word and returns what it held.
@@ -219,16 +214,13 @@ pub(crate) fn rmw(world: &World, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> 
     let arguments = RmwArgs::new(place.region.to_bits(), place.offset, rmw);
     let message =
         Outgoing { handler: builtin::RMW, slot, inline: [bytemuck::bytes_of(&arguments), &[]], staged_len: 0 };
-    origin.post(&message, outstanding(place.rank(), place.region, Access::Other), false);
+    origin.post(&message, outstanding(place.rank(), place.region, Access::ReadModifyWrite), false);
     let read = |found: &[u8]| match found.try_into() {
         Ok(word) => Ok(u64::from_ne_bytes(word)),
-        Err(_) => Err(wrong_length(place.rank(), builtin::RMW, 8, found.len())),
+        Err(_) => {
+            let reason = wrong_length(8, found.len());
+            Err(Error::Refused { rank: place.rank(), handler: builtin::RMW, reason, more: 0 })
+        }
     };
     origin.collect(slot, read).flatten()
-}
-
-/// A reply that does not fit its request.
-pub(super) fn wrong_length(rank: usize, handler: u16, expected: usize, found: usize) -> Error {
-    let reason = format!("its reply has {found} bytes, {expected} were expected: do all ranks run the same build?");
-    Error::Refused { rank, handler, reason, more: 0 }
 }

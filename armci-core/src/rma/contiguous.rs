@@ -2,14 +2,15 @@
 //!
 //! # Safety
 //! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it is mapped. LOCAL-SPAN: the local
-//! side is readable (put, accumulate) or ours to write (get) while the call runs: a slice is, or the caller vouches
-//! for it.
+//! side is readable (put, accumulate) or ours to write (get) while the call runs, and until the get is complete: a
+//! slice is, or the caller vouches for it.
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
 
-use super::by_message;
+use super::{Completion, by_message};
 use crate::accumulate::kernels::Accumulate;
+use crate::consistency::Access;
 use crate::copy::Patch;
 use crate::error::Result;
 use crate::memory::GlobalPtr;
@@ -53,7 +54,7 @@ impl World {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
         if self.direct(self.protocol().put, self.transport().capabilities().rma) {
-            self.origin().order(target.rank(), target.region);
+            self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put(to, source, bytes) };
             Ok(())
@@ -71,7 +72,7 @@ impl World {
     #[inline]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<()> {
         // SAFETY: LOCAL-SPAN: `target` is ours alone for the call.
-        unsafe { self.get_bytes(source, target.as_mut_ptr().cast(), size_of_val(target)) }
+        unsafe { self.get_bytes(source, target.as_mut_ptr().cast(), size_of_val(target), Completion::OnReturn) }
     }
 
     /// [`World::get`] of `count` elements to where `target` points, for memory that is no slice; see
@@ -86,26 +87,48 @@ impl World {
     #[inline]
     pub unsafe fn get_into<T: Pod>(&self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.get_bytes(source, target.cast(), bytes_of::<T>(count)) }
+        unsafe { self.get_into_by(source, target, count, Completion::OnReturn) }
+    }
+
+    /// [`World::get_into`], complete when that says.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN, until the get is complete.
+    #[inline]
+    pub(crate) unsafe fn get_into_by<T: Pod>(
+        &self,
+        source: GlobalPtr<T>,
+        target: *mut T,
+        count: usize,
+        completion: Completion,
+    ) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.get_bytes(source, target.cast(), bytes_of::<T>(count), completion) }
     }
 
     /// The common way of all contiguous gets.
     ///
     /// # Safety
-    /// LOCAL-SPAN.
+    /// LOCAL-SPAN, until the get is complete.
     #[inline]
-    unsafe fn get_bytes<T: Pod>(&self, source: GlobalPtr<T>, target: *mut u8, bytes: usize) -> Result<()> {
+    unsafe fn get_bytes<T: Pod>(
+        &self,
+        source: GlobalPtr<T>,
+        target: *mut u8,
+        bytes: usize,
+        completion: Completion,
+    ) -> Result<()> {
         let from = self.resolve(source, bytes as u64)?;
         self.count().get(bytes);
         if self.direct(self.protocol().get, self.transport().capabilities().rma) {
-            self.origin().order(source.rank(), source.region);
+            self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get(from, target, bytes) };
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
-            // SAFETY: LOCAL-SPAN, and this waits for the data.
-            unsafe { by_message::get(self, source.cast(), target, &whole) }
+            // SAFETY: LOCAL-SPAN.
+            unsafe { by_message::get(self, source.cast(), target, &whole, completion) }
         }
     }
 

@@ -4,8 +4,11 @@
 //! of this rank's own operations demands it, choose the path by capability and
 //! setting, go. [`contiguous`], [`strided`] and [`vector`] are the faces, [`by_message`]
 //! and, for vectors, [`by_list`] the path for what remote memory access cannot or shall not do.
+//!
+//! What can be outstanding when a call returns: puts and accumulates by message at their targets (they are
+//! locally complete, for their bytes have been copied), and the data of a get by message that is to come [later](Completion).
 
-mod by_list;
+pub(crate) mod by_list;
 pub(crate) mod by_message;
 mod contiguous;
 mod strided;
@@ -14,11 +17,40 @@ mod vector;
 pub use strided::Strided;
 pub use vector::{Segment, Segments};
 
+use crate::am::landing::{Group, Tag, Which};
+use crate::am::origin::Origin;
 use crate::config::Path;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::transport::{Remote, Transport};
 use crate::world::World;
+
+/// When a get's data are there. By remote memory access they are, in either case, when its call returns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Completion {
+    /// When its call returns.
+    OnReturn,
+    /// When those of this tag have been waited for.
+    Later(Tag),
+}
+
+impl Completion {
+    /// The tag for the messages of a get.
+    fn tag(self, origin: &Origin) -> Tag {
+        match self {
+            Completion::OnReturn => origin.tag(Group::Explicit),
+            Completion::Later(tag) => tag,
+        }
+    }
+
+    /// Waits for the get of this tag, if it is to be waited for.
+    fn settle(self, origin: &Origin, tag: Tag) -> Result<()> {
+        match self {
+            Completion::OnReturn => origin.complete(Which::Op(tag.op)),
+            Completion::Later(_) => Ok(()),
+        }
+    }
+}
 
 impl World {
     /// Where `bytes` bytes from `place` on lie; the one check of rank, region and bounds at the origin.

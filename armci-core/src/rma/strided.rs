@@ -8,8 +8,9 @@
 
 use bytemuck::Pod;
 
-use super::by_message;
+use super::{Completion, by_message};
 use crate::accumulate::kernels::{Accumulate, alpha_bytes};
+use crate::consistency::Access;
 use crate::copy::{MAX_LEVELS, Patch};
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
@@ -48,6 +49,11 @@ struct Checked {
 }
 
 impl Strided<'_> {
+    /// Refuses a shape that contradicts itself, or leaves a local buffer of `len` elements of `T`.
+    pub(crate) fn check_local<T>(&self, len: usize) -> Result<()> {
+        self.check(size_of::<T>())?.fits(len.saturating_mul(size_of::<T>()))
+    }
+
     /// Brings the shape to bytes of elements of `size`.
     fn check(&self, size: usize) -> Result<Checked> {
         let levels = self.local.len();
@@ -170,7 +176,7 @@ impl World {
         let patch = shape.patch(true);
         self.count().put(patch.bytes());
         if self.direct(self.protocol().put, self.transport().capabilities().rma) {
-            self.origin().order(target.rank(), target.region);
+            self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put_patch(to, source.cast(), &patch) };
             Ok(())
@@ -193,18 +199,33 @@ impl World {
         target: *mut T,
         shape: &Strided<'_>,
     ) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.get_strided_by(source, target, shape, Completion::OnReturn) }
+    }
+
+    /// [`World::get_strided_into`], complete when that says.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN, until the get is complete.
+    pub(crate) unsafe fn get_strided_by<T: Pod>(
+        &self,
+        source: GlobalPtr<T>,
+        target: *mut T,
+        shape: &Strided<'_>,
+        completion: Completion,
+    ) -> Result<()> {
         let shape = shape.check(size_of::<T>())?;
         let from = self.resolve(source, shape.remote_span as u64)?;
         let patch = shape.patch(false);
         self.count().get(patch.bytes());
         if self.direct(self.protocol().get, self.transport().capabilities().rma) {
-            self.origin().order(source.rank(), source.region);
+            self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get_patch(from, target.cast(), &patch) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::get(self, source.cast(), target.cast(), &patch) }
+            unsafe { by_message::get(self, source.cast(), target.cast(), &patch, completion) }
         }
     }
 
@@ -246,7 +267,7 @@ impl World {
         self.count().accumulate(patch.bytes());
         let scale = alpha_bytes(alpha);
         if self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
-            self.origin().order(target.rank(), target.region);
+            self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
             unsafe { self.transport().accumulate(to, source.cast(), patch, T::KIND, &scale) };
             Ok(())

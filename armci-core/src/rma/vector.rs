@@ -7,14 +7,16 @@
 //!
 //! # Safety
 //! REGION-LIVE (see `contiguous`), for each segment. LOCAL-SEGMENTS: the local side of every segment is readable
-//! (put, accumulate) or ours to write (get) while the call runs; [`Segments`] are checked for it, or the caller
+//! (put, accumulate) or ours to write (get) while the call runs, and until the get is complete; [`Segments`] are checked for it, or the caller
 //! vouches for it.
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
 
-use super::by_list;
+use super::Completion;
+use super::by_list::{self, Verb};
 use crate::accumulate::kernels::{Accumulate, alpha_bytes};
+use crate::consistency::Access;
 use crate::copy::Patch;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
@@ -68,20 +70,20 @@ pub struct Segment<T> {
 impl<T: Pod> Segment<T> {
     /// Its bytes; as many as fit a number if there are more, which no region has.
     #[inline]
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.count.saturating_mul(size_of::<T>())
     }
 
     /// The same in bytes.
     #[inline]
-    fn in_bytes(self) -> Segment<u8> {
+    pub(crate) fn in_bytes(self) -> Segment<u8> {
         Segment { local: self.local.cast(), remote: self.remote.cast(), count: self.bytes() }
     }
 }
 
 impl<'a, T: Pod> Segments<'a, T> {
     /// Refuses segments that leave a buffer of `len` elements.
-    fn fit(&self, len: usize) -> Result<()> {
+    pub(crate) fn fit(&self, len: usize) -> Result<()> {
         let (here, there) = (self.local.len(), self.remote.len());
         if here != there {
             return Err(Error::Argument(format!("segments begin at {here} places here and at {there} there")));
@@ -94,7 +96,7 @@ impl<'a, T: Pod> Segments<'a, T> {
     }
 
     /// The segments of the buffer at `base`, which they fit.
-    fn at(self, base: *mut T) -> impl Iterator<Item = Segment<T>> + Clone + use<'a, T> {
+    pub(crate) fn at(self, base: *mut T) -> impl Iterator<Item = Segment<T>> + Clone + use<'a, T> {
         let both = self.local.iter().zip(self.remote);
         both.map(move |(local, remote)| Segment {
             local: base.wrapping_add(*local),
@@ -149,12 +151,12 @@ impl World {
         let segments = segments.map(Segment::in_bytes);
         if !self.direct(self.protocol().put, self.transport().capabilities().rma) {
             // SAFETY: LOCAL-SEGMENTS.
-            unsafe { by_list::put(self, segments) };
+            unsafe { by_list::transfer(self, segments, Verb::Put) };
             return Ok(());
         }
         for Segment { local, remote, count } in segments {
             let to = self.resolve(remote, count as u64)?;
-            self.origin().order(remote.rank(), remote.region);
+            self.origin().order(remote.rank(), remote.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
             unsafe { self.transport().put(to, local, count) };
         }
@@ -170,15 +172,31 @@ impl World {
     /// # Errors
     /// As [`World::put_vector`].
     pub unsafe fn get_vector_into<T: Pod>(&self, segments: impl Iterator<Item = Segment<T>> + Clone) -> Result<()> {
+        // SAFETY: LOCAL-SEGMENTS.
+        unsafe { self.get_vector_by(segments, Completion::OnReturn) }
+    }
+
+    /// [`World::get_vector_into`], complete when that says.
+    ///
+    /// # Safety
+    /// LOCAL-SEGMENTS, until the get is complete.
+    pub(crate) unsafe fn get_vector_by<T: Pod>(
+        &self,
+        segments: impl Iterator<Item = Segment<T>> + Clone,
+        completion: Completion,
+    ) -> Result<()> {
         self.count().get(self.check_segments(segments.clone(), None)?);
         let segments = segments.map(Segment::in_bytes);
         if !self.direct(self.protocol().get, self.transport().capabilities().rma) {
+            let origin = self.origin();
+            let tag = completion.tag(origin);
             // SAFETY: LOCAL-SEGMENTS.
-            return unsafe { by_list::get(self, segments) };
+            unsafe { by_list::transfer(self, segments, Verb::Get(tag)) };
+            return completion.settle(origin, tag);
         }
         for Segment { local, remote, count } in segments {
             let from = self.resolve(remote, count as u64)?;
-            self.origin().order(remote.rank(), remote.region);
+            self.origin().order(remote.rank(), remote.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
             unsafe { self.transport().get(from, local, count) };
         }
@@ -202,12 +220,12 @@ impl World {
         let alpha = alpha_bytes(alpha);
         if !self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
             // SAFETY: LOCAL-SEGMENTS.
-            unsafe { by_list::accumulate(self, segments, T::KIND, alpha) };
+            unsafe { by_list::transfer(self, segments, Verb::Accumulate { kind: T::KIND, alpha }) };
             return Ok(());
         }
         for Segment { local, remote, count } in segments {
             let to = self.resolve(remote, count as u64)?;
-            self.origin().order(remote.rank(), remote.region);
+            self.origin().order(remote.rank(), remote.region, Access::Accumulate);
             let whole = Patch::new(&[], &[], &[count]);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS; aligned whole elements, as was checked.
             unsafe { self.transport().accumulate(to, local, &whole, T::KIND, &alpha) };
