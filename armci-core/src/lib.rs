@@ -49,6 +49,9 @@
 //! same location take effect in program order (location consistency);
 //! accumulates are atomic per element and commute.
 //!
+//! Every transfer also has a non-blocking form, with a handle that owns its buffer ([`World::get_nb`]), in a scope that
+//! borrows ([`World::nonblocking`]), or collected with others ([`World::aggregate`]); waiting for it is local completion.
+//!
 //! The system is that of "Building Scalable PGAS Communication Subsystem on
 //! Blue Gene/Q"; the operations' semantics are those of ARMCI.
 
@@ -61,6 +64,7 @@ mod consistency;
 mod context;
 mod copy;
 mod error;
+mod handle;
 pub mod job;
 mod memory;
 mod messages;
@@ -79,11 +83,12 @@ mod world;
 
 pub use accumulate::kernels::{Accumulate, ElementKind};
 pub use allocation::{LocalRegion, Region};
-pub use am::{Delivery, HandlerId, Reply};
+pub use am::{Delivery, HandlerId, HeldService, Reply};
 pub use collectives::{Arrival, Number, Reduce};
 pub use config::Config;
 pub use context::Threads;
 pub use error::{Error, Result};
+pub use handle::{Aggregate, Buffer, Handle, NbHandle, Scope, ScopedAggregate, ScopedHandle};
 pub use memory::{GlobalPtr, RegionId};
 pub use mutex::Mutexes;
 pub use node::message::{INLINE_MAX, STAGING_BYTES};

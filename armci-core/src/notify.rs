@@ -117,7 +117,7 @@ impl World {
         self.aligned(flag, FLAG, "a flag")?;
         self.count().put(FLAG);
         if self.raises_directly() {
-            self.origin().order(to.rank, flag.region, Access::Put);
+            self.origin().order(flag.rank(), flag.region, Access::Put);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().signal(to, value as u64) };
         } else {

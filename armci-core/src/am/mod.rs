@@ -24,3 +24,4 @@ pub(crate) mod origin;
 pub(crate) mod service;
 
 pub use handlers::{Delivery, HandlerId, Reply};
+pub use service::HeldService;

@@ -1,0 +1,262 @@
+//! Aggregates: many small operations, sent together.
+//!
+//! By remote memory access each operation is simply carried out. By message, operations of one kind and length with
+//! one region of one rank travel as the records of one list, about a thousand of 8 bytes in a message: so what one
+//! message costs is shared by a thousand.
+//!
+//! An operation takes effect between the call that adds it and the end of the next [`Aggregate::send`] or
+//! [`Aggregate::wait`]; in the order they were added, among themselves. Other operations of the thread are in order with
+//! what has been sent, not with what is still being collected.
+//!
+//! # Safety
+//! LOCAL-SPAN, LOCAL-SEGMENTS (see `rma`): sources are read at once; for the targets of gets, SCOPE-WAITS (see
+//! `scope`), or the caller vouches for them.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use crate::accumulate::kernels::{Accumulate, alpha_bytes};
+use crate::am::landing::{Group, Tag, Which};
+use crate::error::Result;
+use crate::memory::GlobalPtr;
+use crate::rma::by_list::{Gathering, Verb};
+use crate::rma::{Completion, Segment};
+use crate::transport::Transport;
+use crate::world::World;
+
+/// Small operations that are collected and sent together (`ARMCI_SET_AGGREGATE_HANDLE`); see [`World::aggregate`].
+///
+/// Dropped, it sends and waits, and says nothing of errors. Forgotten, it loses what it has not sent.
+pub struct Aggregate {
+    world: World,
+    tag: Tag,
+    gathering: Gathering,
+}
+
+impl fmt::Debug for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Aggregate")
+    }
+}
+
+impl World {
+    /// Collects small operations to be sent together: whatever goes to one region of one rank, in one kind and length,
+    /// one after the other, shares messages.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// let world = armci_core::World::init()?;
+    /// let region = world.allocate(8 * 1000)?;
+    /// world.put(&[0.0; 1000], region.at(world.rank(), 0))?;
+    /// world.barrier()?;
+    /// let right = (world.rank() + 1) % world.size();
+    /// let mut many = world.aggregate();
+    /// for place in (0..1000).step_by(7) {
+    ///     many.accumulate(1.0, &[place as f64], region.at(right, place))?;
+    /// }
+    /// many.finish()?;
+    /// world.barrier()?;
+    /// assert_eq!(world.get_value::<f64>(region.at(world.rank(), 700))?, 700.0);
+    /// world.free(region)?;
+    /// world.finalize()
+    /// # }
+    /// ```
+    pub fn aggregate(&self) -> Aggregate {
+        Aggregate::of(self, Group::Explicit)
+    }
+}
+
+impl Aggregate {
+    /// One whose gets belong to a group.
+    pub(super) fn of(world: &World, group: Group) -> Self {
+        Aggregate { world: world.clone(), tag: world.origin().tag(group), gathering: Gathering::default() }
+    }
+
+    /// Adds a put of `source`, which is copied at once (`ARMCI_NbPut`).
+    ///
+    /// # Errors
+    /// As [`World::put`]; nothing was added then.
+    pub fn put<T: Pod>(&mut self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
+        // SAFETY: LOCAL-SPAN: borrowed for the call.
+        unsafe { self.put_from(source.as_ptr(), source.len(), target) }
+    }
+
+    /// Adds an accumulate of `alpha` times `source`, which is copied at once (`ARMCI_NbAcc`).
+    ///
+    /// # Errors
+    /// As [`World::accumulate`]; nothing was added then.
+    pub fn accumulate<T: Accumulate>(&mut self, alpha: T, source: &[T], target: GlobalPtr<T>) -> Result<()> {
+        // SAFETY: LOCAL-SPAN: borrowed for the call.
+        unsafe { self.accumulate_from(alpha, source.as_ptr(), source.len(), target) }
+    }
+
+    /// [`Aggregate::put`] of memory that is no slice.
+    ///
+    /// # Safety
+    /// As [`World::put_from`].
+    ///
+    /// # Errors
+    /// As [`World::put`]; nothing was added then.
+    pub unsafe fn put_from<T: Pod>(&mut self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
+        let world = &self.world;
+        if world.direct(world.protocol().put, world.transport().capabilities().rma) {
+            self.send();
+            // SAFETY: LOCAL-SPAN.
+            return unsafe { self.world.put_from(source, count, target) };
+        }
+        let segment = Segment { local: source.cast_mut(), remote: target, count };
+        world.resolve(target, segment.bytes() as u64)?;
+        world.count().put(segment.bytes());
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.gathering.add(world, segment.in_bytes(), Verb::Put) };
+        Ok(())
+    }
+
+    /// [`Aggregate::accumulate`] of memory that is no slice.
+    ///
+    /// # Safety
+    /// As [`World::accumulate_from`].
+    ///
+    /// # Errors
+    /// As [`World::accumulate`]; nothing was added then.
+    pub unsafe fn accumulate_from<T: Accumulate>(
+        &mut self,
+        alpha: T,
+        source: *const T,
+        count: usize,
+        target: GlobalPtr<T>,
+    ) -> Result<()> {
+        let world = &self.world;
+        if world.direct(world.protocol().accumulate, world.transport().capabilities().accumulate) {
+            self.send();
+            // SAFETY: LOCAL-SPAN.
+            return unsafe { self.world.accumulate_from(alpha, source, count, target) };
+        }
+        let segment = Segment { local: source.cast_mut(), remote: target, count };
+        world.resolve(target, segment.bytes() as u64)?;
+        world.aligned(target, align_of::<T>(), "an accumulate")?;
+        world.count().accumulate(segment.bytes());
+        let verb = Verb::Accumulate { kind: T::KIND, alpha: alpha_bytes(alpha) };
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.gathering.add(world, segment.in_bytes(), verb) };
+        Ok(())
+    }
+
+    /// Adds a get (`ARMCI_NbGet`).
+    ///
+    /// # Safety
+    /// As [`World::get_into`], until a [`wait`](Aggregate::wait), or the aggregate is finished or dropped.
+    ///
+    /// # Errors
+    /// As [`World::get`]; nothing was added then.
+    pub unsafe fn get_into<T: Pod>(&mut self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
+        let world = &self.world;
+        if world.direct(world.protocol().get, world.transport().capabilities().rma) {
+            self.send();
+            // SAFETY: LOCAL-SPAN.
+            return unsafe { self.world.get_into_by(source, target, count, Completion::Later(self.tag)) };
+        }
+        let segment = Segment { local: target, remote: source, count };
+        world.resolve(source, segment.bytes() as u64)?;
+        world.count().get(segment.bytes());
+        // SAFETY: LOCAL-SPAN, until it has been waited for.
+        unsafe { self.gathering.add(world, segment.in_bytes(), Verb::Get(self.tag)) };
+        Ok(())
+    }
+
+    /// Sends what was collected, and waits for nothing but credits.
+    #[inline]
+    pub fn send(&mut self) {
+        self.gathering.send(&self.world);
+    }
+
+    /// Sends what was collected, and waits for local completion of all that was added so far (`ARMCI_Wait`). More may
+    /// be added afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Refused`](crate::Error::Refused) if a target did not serve a get.
+    pub fn wait(&mut self) -> Result<()> {
+        self.send();
+        self.world.origin().complete(Which::Op(self.tag.op))
+    }
+
+    /// As [`Aggregate::wait`], and the end of it.
+    ///
+    /// # Errors
+    /// As [`Aggregate::wait`].
+    pub fn finish(mut self) -> Result<()> {
+        self.wait()
+    }
+}
+
+impl Drop for Aggregate {
+    fn drop(&mut self) {
+        if self.world.check_open().is_ok() {
+            // Who wanted to hear of errors would have finished.
+            let _ = self.wait();
+        }
+    }
+}
+
+/// An [`Aggregate`] of a scope, which can get into what is borrowed for the scope; see
+/// [`Scope::aggregate`](super::Scope::aggregate).
+#[derive(Debug)]
+pub struct ScopedAggregate<'scope> {
+    inner: Aggregate,
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+impl<'scope> ScopedAggregate<'scope> {
+    pub(super) fn new(inner: Aggregate) -> Self {
+        ScopedAggregate { inner, scope: PhantomData }
+    }
+
+    /// As [`Aggregate::put`].
+    ///
+    /// # Errors
+    /// As [`World::put`]; nothing was added then.
+    pub fn put<T: Pod>(&mut self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
+        self.inner.put(source, target)
+    }
+
+    /// As [`Aggregate::accumulate`].
+    ///
+    /// # Errors
+    /// As [`World::accumulate`]; nothing was added then.
+    pub fn accumulate<T: Accumulate>(&mut self, alpha: T, source: &[T], target: GlobalPtr<T>) -> Result<()> {
+        self.inner.accumulate(alpha, source, target)
+    }
+
+    /// Adds a get into `target`, which holds the data after the scope (`ARMCI_NbGet`).
+    ///
+    /// # Errors
+    /// As [`World::get`]; nothing was added then.
+    pub fn get<T: Pod>(&mut self, source: GlobalPtr<T>, target: &'scope mut [T]) -> Result<()> {
+        // SAFETY: LOCAL-SPAN by SCOPE-WAITS: what is sent belongs to the scope's group, and what is not is not got.
+        unsafe { self.inner.get_into(source, target.as_mut_ptr(), target.len()) }
+    }
+
+    /// As [`Aggregate::send`].
+    pub fn send(&mut self) {
+        self.inner.send();
+    }
+
+    /// As [`Aggregate::wait`].
+    ///
+    /// # Errors
+    /// As [`Aggregate::wait`].
+    pub fn wait(&mut self) -> Result<()> {
+        self.inner.wait()
+    }
+
+    /// As [`Aggregate::finish`].
+    ///
+    /// # Errors
+    /// As [`Aggregate::wait`].
+    pub fn finish(self) -> Result<()> {
+        self.inner.finish()
+    }
+}
