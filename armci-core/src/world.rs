@@ -8,7 +8,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -233,6 +233,11 @@ impl World {
 
     pub(crate) fn of(context: Rc<Context>) -> Self {
         World { context }
+    }
+
+    /// What finds this world again as long as somebody has it.
+    pub(crate) fn downgrade(&self) -> Weak<Context> {
+        Rc::downgrade(&self.context)
     }
 
     /// All ranks, for a collective call; refused, on all alike, if they are not all on this node.

@@ -29,7 +29,8 @@ use crate::world::World;
 
 /// Small operations that are collected and sent together (`ARMCI_SET_AGGREGATE_HANDLE`); see [`World::aggregate`].
 ///
-/// Dropped, it sends and waits, and says nothing of errors. Forgotten, it loses what it has not sent.
+/// Dropped, it sends and waits, and says nothing of errors. Forgotten, it loses what it has not sent and keeps its thread
+/// attached; what it has not sent when its thread leaves the job is lost, too.
 pub struct Aggregate {
     world: World,
     tag: Tag,

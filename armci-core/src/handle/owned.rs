@@ -2,15 +2,18 @@
 //!
 //! # Safety
 //! LOCAL-SPAN, LOCAL-SEGMENTS (see `rma`): the buffer, taken apart in the handle, has nobody else until it is put
-//! together, which happens after the operation was waited for, or never. TAKEN-APART (see `buffer`).
+//! together, which happens after the operation was waited for, or when its context is gone, whose records alone
+//! name it; or never. TAKEN-APART (see `buffer`).
 #![allow(unsafe_code)]
 
 use std::fmt;
+use std::rc::Weak;
 
 use super::buffer::{Buffer, Parts};
 use crate::accumulate::kernels::Accumulate;
 use crate::am::landing::{Group, Which};
-use crate::error::Result;
+use crate::context::Context;
+use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::rma::{Completion, Segments, Strided};
 use crate::world::World;
@@ -18,10 +21,10 @@ use crate::world::World;
 /// An operation in flight, and its buffer.
 ///
 /// [`Handle::wait`] gives the buffer back. A handle that is dropped waits too, and says nothing of errors; one that is
-/// forgotten leaks its buffer.
+/// forgotten leaks its buffer, and keeps nothing else alive.
 #[must_use = "a handle that is dropped is waited for on the spot"]
 pub struct Handle<B: Buffer> {
-    world: World,
+    context: Weak<Context>,
     op: u64,
     /// Until it is given back.
     parts: Option<Parts<B::Element>>,
@@ -38,6 +41,7 @@ impl<B: Buffer> Handle<B> {
     ///
     /// # Errors
     /// [`Error::Refused`](crate::Error::Refused) if the target did not serve it. The buffer, which holds nobody knows what, is dropped.
+    /// [`Error::Job`] if the world it was started in is gone.
     pub fn wait(mut self) -> Result<B> {
         let completed = self.complete();
         // Only what was taken leaves none behind, and that is here.
@@ -47,16 +51,24 @@ impl<B: Buffer> Handle<B> {
 
     /// Whether it is locally complete (`ARMCI_Test`). Serves this rank's messages if not, so it may be asked in a loop.
     pub fn test(&self) -> bool {
-        self.world.origin().is_complete(Which::Op(self.op))
+        self.world().is_none_or(|world| world.origin().is_complete(Which::Op(self.op)))
+    }
+
+    /// The world it was started in, if anybody still has that.
+    fn world(&self) -> Option<World> {
+        self.context.upgrade().map(World::of)
     }
 
     fn complete(&self) -> Result<()> {
-        self.world.origin().complete(Which::Op(self.op))
+        match self.world() {
+            Some(world) => world.origin().complete(Which::Op(self.op)),
+            None => Err(Error::Job("the world of a non-blocking operation is gone: wait before it is dropped".into())),
+        }
     }
 
-    /// The buffer of a complete operation.
+    /// The buffer of an operation that is complete, or whose context is gone.
     fn take(&mut self) -> Option<B> {
-        // SAFETY: TAKEN-APART, and the callers have waited.
+        // SAFETY: TAKEN-APART, and the callers have called `complete`.
         self.parts.take().map(|parts| unsafe { B::from_parts(parts) })
     }
 }
@@ -79,7 +91,7 @@ impl World {
         start: impl FnOnce(*mut B::Element, usize, Completion) -> Result<()>,
     ) -> Result<Handle<B>> {
         let tag = self.origin().tag(Group::Explicit);
-        let handle = Handle { world: self.clone(), op: tag.op, parts: Some(buffer.into_parts()) };
+        let handle = Handle { context: self.downgrade(), op: tag.op, parts: Some(buffer.into_parts()) };
         if let Some(Parts { first, len, .. }) = handle.parts {
             start(first, len, Completion::Later(tag))?;
         }
