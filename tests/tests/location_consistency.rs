@@ -1,25 +1,28 @@
 //! A rank's operations to one place take effect in program order, also where the path changes in between.
 
 use armci_core::config::{Path, Protocol};
-use armci_core::{Statistics, World};
+use armci_core::{Statistics, Strided, World};
 use tests::{Ranks, for_each};
 
 const PATHS: [Path; 2] = [Path::Rma, Path::Am];
 
-/// Runs `first` by one path and `second` by another, for all four pairs of paths, against every rank.
+/// Runs `first` by one path and `second` by another, for all four pairs of paths, against every rank: one that serves
+/// at once, and one that serves only while it waits itself.
 fn litmus(first: impl Fn(&World, usize, i64), second: impl Fn(&World, usize, i64)) {
-    for_each([1, 2, 3, 4], |world| {
-        for paths in PATHS.into_iter().flat_map(|a| PATHS.map(|b| [a, b])) {
-            for round in 0..200 {
-                let target = (world.rank() + round) % world.size();
-                world.set_protocol(Protocol::all(paths[0]));
-                first(world, target, round as i64);
-                world.set_protocol(Protocol::all(paths[1]));
-                second(world, target, round as i64);
+    for (ranks, progress) in [1, 2, 3, 4].into_iter().flat_map(|ranks| ["thread", "none"].map(|how| (ranks, how))) {
+        Ranks::new(ranks).env("ARMCI_PROGRESS", progress).run(|world| {
+            for paths in PATHS.into_iter().flat_map(|a| PATHS.map(|b| [a, b])) {
+                for round in 0..200 {
+                    let target = (world.rank() + round) % world.size();
+                    world.set_protocol(Protocol::all(paths[0]));
+                    first(world, target, round as i64);
+                    world.set_protocol(Protocol::all(paths[1]));
+                    second(world, target, round as i64);
+                }
             }
-        }
-        world.barrier().unwrap();
-    });
+            world.barrier().unwrap();
+        });
+    }
 }
 
 /// A region with one line of eight words per rank on every rank: each rank has its own line everywhere.
@@ -95,6 +98,88 @@ fn a_put_overwrites_the_accumulate_before_it() {
             assert_eq!(world.get_value(at(world, target)).unwrap(), round);
         },
     );
+}
+
+#[test]
+fn a_get_sees_nothing_of_the_put_after_it() {
+    litmus(
+        |world, target, round| {
+            let mut seen = [-1; 8];
+            world.get(at(world, target), &mut seen).unwrap();
+            // By the same rank: what it left there last, whole.
+            assert!(seen[0] != round + 1 && seen == [seen[0]; 8], "{seen:?} in round {round}");
+        },
+        |world, target, round| world.put(&[round + 1; 8], at(world, target)).unwrap(),
+    );
+}
+
+#[test]
+fn an_accumulate_adds_to_the_put_before_it() {
+    litmus(
+        |world, target, round| world.put(&[100 * round; 8], at(world, target)).unwrap(),
+        |world, target, round| {
+            world.accumulate(3i64, &[4; 8], at(world, target)).unwrap();
+            world.fence(target).unwrap();
+            let mut seen = [-1; 8];
+            world.get(at(world, target), &mut seen).unwrap();
+            assert_eq!(seen, [100 * round + 12; 8]);
+        },
+    );
+}
+
+#[test]
+fn a_put_overwrites_the_swap_before_it() {
+    litmus(
+        |world, target, round| _ = world.swap(at(world, target), -round).unwrap(),
+        |world, target, round| {
+            world.put_value(round, at(world, target)).unwrap();
+            world.fence(target).unwrap();
+            assert_eq!(world.fetch_add(at(world, target), 0).unwrap(), round);
+        },
+    );
+}
+
+#[test]
+fn a_swap_takes_out_what_was_accumulated_before_it() {
+    litmus(
+        |world, target, round| {
+            world.put_value(round, at(world, target)).unwrap();
+            world.accumulate(2i64, &[round], at(world, target)).unwrap();
+        },
+        |world, target, round| assert_eq!(world.swap(at(world, target), -1).unwrap(), 3 * round),
+    );
+}
+
+/// Operations of many messages each, over shapes that share places and nothing else.
+#[test]
+fn patches_and_rows_of_one_place_are_in_order() {
+    const ROWS: usize = 40;
+    const ROW: usize = 100;
+    for_each([1, 2, 3, 4], |world| {
+        let region = world.allocate(8 * ROWS * ROW * world.size()).unwrap();
+        let shape = Strided { counts: &[ROW - 1, ROWS], local: &[ROW - 1], remote: &[ROW] };
+        let mut seen = vec![0; ROWS * ROW];
+        for round in 0..40i64 {
+            let target = (world.rank() + round as usize) % world.size();
+            let whole = region.at::<i64>(target, ROWS * ROW * world.rank());
+            for paths in PATHS.into_iter().flat_map(|a| PATHS.map(|b| [a, b])) {
+                world.set_protocol(Protocol::all(paths[0]));
+                world.put(&[round; ROWS * ROW], whole).unwrap();
+                world.set_protocol(Protocol::all(paths[1]));
+                world.put_strided(&[-round; ROWS * ROW], whole, &shape).unwrap();
+                world.set_protocol(Protocol::all(paths[0]));
+                world.accumulate_strided(2, &[1; ROWS * ROW], whole.add(1), &shape).unwrap();
+                world.set_protocol(Protocol::all(paths[1]));
+                world.get(whole, &mut seen).unwrap();
+                for row in seen.as_chunks::<ROW>().0 {
+                    assert!(row[0] == -round && row[ROW - 1] == round + 2, "{row:?} in round {round}");
+                    assert!(row[1..ROW - 1].iter().all(|value| *value == 2 - round), "{row:?} in round {round}");
+                }
+            }
+        }
+        world.barrier().unwrap();
+        world.free(region).unwrap();
+    });
 }
 
 /// What was fenced is seen by whoever is told so afterwards.
