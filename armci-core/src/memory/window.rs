@@ -48,8 +48,6 @@ pub(crate) struct Window {
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) window: Window,
-    /// This rank's own memory; to stay open until all ranks have mapped it.
-    pub(crate) memory: OwnedFd,
     /// The first rank of each node of the job, and the node's number; in the order of ranks.
     pub(crate) nodes: Vec<(usize, usize)>,
 }
@@ -72,8 +70,8 @@ impl Window {
     /// Maps the memory of all ranks of this node; collective over the job.
     ///
     /// # Errors
-    /// If no range of addresses is free in every rank, or a rank's memory cannot be opened; if the ranks of this node
-    /// are not consecutive.
+    /// If no range of addresses is free in every rank, or the ranks of this node are not consecutive; on all ranks alike
+    /// if one of them cannot map a neighbour's.
     pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>) -> Result<Joined> {
         let who = bootstrap.identity().clone();
         let shift = slot_shift(slot, who.local_size);
@@ -105,14 +103,13 @@ impl Window {
             )));
         }
         let window = Self::reserve(candidate(common.trailing_zeros()), shift, peers.len())?;
-        for (index, peer) in peers.iter().enumerate() {
-            if index == who.local_rank {
-                window.map(index, &memory)?;
-            } else {
-                window.map(index, &open_peer(peer)?)?;
-            }
-        }
-        Ok(Joined { window, memory, nodes: first_ranks(&offers) })
+        let map = |(index, peer): (usize, &&Offer)| match index {
+            mine if mine == who.local_rank => window.map(index, &memory),
+            _ => window.map(index, &open_peer(peer)?),
+        };
+        // The descriptor stays open until here.
+        agree(bootstrap, peers.iter().enumerate().try_for_each(map))?;
+        Ok(Joined { window, nodes: first_ranks(&offers) })
     }
 
     /// Where the window begins.
@@ -229,13 +226,25 @@ fn create_memory(rank: usize, shift: u32) -> Result<OwnedFd> {
     Ok(memory)
 }
 
+/// Waits until all ranks have mapped what they were to map; one that could not fails all.
+///
+/// Most likely the neighbour whose memory cannot be opened has died. The launcher then ends the job and says so, if
+/// only nobody spoke before: so one more exchange precedes the error. A dead rank does not take part in it, even if
+/// it still did in the first, and so it never ends.
+fn agree(bootstrap: &mut dyn Bootstrap, mapped: Result<()>) -> Result<()> {
+    let all = bootstrap.all_gather(&[u8::from(mapped.is_ok())])?;
+    let Some(rank) = all.iter().position(|share| share[..] != [1]) else { return Ok(()) };
+    bootstrap.all_gather(&[])?;
+    mapped.and(Err(Error::Job(format!("rank {rank} could not map the memory of a neighbour, as it says itself"))))
+}
+
 /// Opens a neighbour's memory, and makes sure that it is what the neighbour spoke of.
 fn open_peer(peer: &Offer) -> Result<OwnedFd> {
     let path = format!("/proc/{}/fd/{}", peer.process, peer.descriptor);
     let complain = |what: String| {
         Error::Job(format!(
-            "rank cannot map the memory of its node neighbour, process {}: {what}; all ranks of a node must run as \
-             the same user and in the same PID namespace",
+            "the memory of a neighbour on this node, process {}, cannot be mapped: {what}; all ranks of a node must \
+             run as the same user and in the same PID namespace",
             peer.process
         ))
     };

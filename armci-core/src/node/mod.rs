@@ -98,7 +98,7 @@ pub(crate) struct Node {
 impl Node {
     /// Maps the node's memory and opens its ledger; collective over the job.
     pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>, memory: Option<u64>) -> Result<Self> {
-        let Joined { window, memory: memory_to_map, nodes } = Window::join(bootstrap, slot)?;
+        let Joined { window, nodes } = Window::join(bootstrap, slot)?;
         let who = bootstrap.identity().clone();
         let node = Node { window, first: who.rank - who.local_rank, nodes, who };
         if node.window.slot_len() < 2 * node.heap_start() {
@@ -112,9 +112,8 @@ impl Node {
             let fair = || ledger::limit_of_this_machine() / node.who.nodes_here as u64;
             node.ledger().open(memory.unwrap_or_else(fair));
         }
-        // Nobody may close its descriptor before all have mapped it, nor ask the ledger before it is open.
+        // Nobody may ask the ledger before it is open.
         bootstrap.all_gather(&[])?;
-        drop(memory_to_map);
         node.ledger().grant(size_of::<ControlBlock>() as u64).map_err(|refused| Error::Memory {
             rank: node.who.rank,
             asked: size_of::<ControlBlock>() as u64,
