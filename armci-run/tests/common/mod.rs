@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -132,6 +133,19 @@ impl Running {
             stat.rsplit_once(") ")?.1.chars().next()
         };
         processes_with(&self.mark).filter_map(state).collect()
+    }
+
+    /// The ranks that have been started and live, by their numbers.
+    pub fn ranks(&self) -> BTreeMap<usize, Pid> {
+        let rank = |process: PathBuf| {
+            let environment = std::fs::read(process.join("environ")).ok()?;
+            let ticket =
+                environment.split(|&byte| byte == 0).find_map(|variable| variable.strip_prefix(b"ARMCI_JOB="))?;
+            let rank = std::str::from_utf8(ticket).ok()?.split(' ').find_map(|word| word.strip_prefix("rank="))?;
+            let process = process.file_name()?.to_str()?.parse().ok()?;
+            Some((rank.parse().ok()?, Pid::from_raw(process)?))
+        };
+        processes_with(&self.mark).filter_map(rank).collect()
     }
 
     /// The most memory the launcher has used so far, in KiB.
