@@ -60,9 +60,12 @@ impl Run {
     /// `armci-run -n RANKS` of this test binary, whose test `test` will find itself in `role`.
     pub fn role(ranks: usize, test: &str, role: &str) -> Self {
         let this = std::env::current_exe().unwrap();
-        let mut run = Self::new(&["-n", &ranks.to_string(), this.to_str().unwrap(), "--exact", test, "--nocapture"]);
-        run.command.env(ROLE, role);
-        run
+        Self::new(&["-n", &ranks.to_string(), this.to_str().unwrap(), "--exact", test, "--nocapture"]).acting(role)
+    }
+
+    /// This test binary, where it is a rank, will find itself in `role`.
+    pub fn acting(self, role: &str) -> Self {
+        self.env(ROLE, role)
     }
 
     pub fn env(mut self, name: &str, value: &str) -> Self {
