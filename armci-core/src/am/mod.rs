@@ -21,6 +21,7 @@ pub(crate) mod builtin;
 pub(crate) mod handlers;
 pub(crate) mod landing;
 pub(crate) mod origin;
+pub(crate) mod owner;
 pub(crate) mod service;
 
 pub use handlers::{Delivery, HandlerId, Reply};

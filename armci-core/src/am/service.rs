@@ -1,28 +1,23 @@
 //! The service context: the one place where a rank's inbox is emptied.
 //!
-//! It is advanced by whoever wins one compare-and-swap on its owner word: the
-//! progress thread, or a thread of the rank that waits inside a call. The loser
-//! moves on; nobody waits for it, and no lock guards what it touches.
-//!
-//! *Nothing is left lying.* A thread that finds the context owned may go to
-//! sleep although a message waits: the owner, having put the word back, looks
-//! at the inbox once more, behind a sequentially consistent fence. Either that
-//! look finds the message, or the thread woken for the message finds the word free.
+//! It is advanced by whoever wins the [owner word](OwnerWord): the progress
+//! thread, or a thread of the rank that waits inside a call. The loser moves on;
+//! nobody waits for it, and no lock guards what it touches.
 //!
 //! # Safety
 //! SERVICE-OWNER: only the thread that moved the owner word from free to taken,
-//! and has not moved it back, takes messages from the inbox. The word is taken
-//! with acquire and left with release, so owners follow one another.
+//! and has not moved it back, takes messages from the inbox.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 use progress_thread::Advance;
 
 use super::builtin;
 use super::handlers::{FIRST_USER_HANDLER, Handlers, Reply};
+use super::owner::OwnerWord;
 use crate::node::Node;
 use crate::node::message::Status;
 use crate::transport::{Incoming, Served, Transport, Wire};
@@ -42,7 +37,7 @@ pub(crate) enum Server {
 /// A rank's service context.
 #[derive(Debug)]
 pub(crate) struct Service {
-    owner: CachePadded<AtomicU32>,
+    owner: CachePadded<OwnerWord>,
     node: Arc<Node>,
     transport: Wire,
     handlers: Handlers,
@@ -61,7 +56,7 @@ impl Service {
     /// progress thread serves, `shares` that it has no core of its own.
     pub(crate) fn new(node: Arc<Node>, transport: Wire, threaded: bool, shares: bool) -> Self {
         Service {
-            owner: CachePadded::new(AtomicU32::new(0)),
+            owner: CachePadded::new(OwnerWord::free()),
             node,
             transport,
             handlers: Handlers::new(),
@@ -106,7 +101,7 @@ impl Service {
     /// Whether a message waits and nobody is at it.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.has_message() && self.owner.load(Ordering::Relaxed) == 0
+        self.has_message() && self.owner.is_free()
     }
 
     /// Takes the service context, once whoever has it gives it up, and serves nothing until the guard is dropped.
@@ -120,18 +115,9 @@ impl Service {
     /// Serves what waits, if nobody else is at it; says how many messages that were.
     #[inline]
     pub(crate) fn advance(&self, server: Server) -> usize {
-        let mut served = 0;
-        while served < BATCH
-            && self.has_message()
-            && self.owner.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        {
-            // SAFETY: SERVICE-OWNER: the word was moved to taken above.
-            while served < BATCH && unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming)) } {
-                served += 1;
-            }
-            self.owner.store(0, Ordering::Release);
-            fence(Ordering::SeqCst);
-        }
+        // SAFETY: SERVICE-OWNER: the owner runs this.
+        let serve_one = || unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming)) };
+        let served = self.owner.serve(BATCH, || self.has_message(), serve_one);
         if served != 0 {
             let count = match server {
                 Server::ProgressThread => &self.served_by_thread,
