@@ -249,6 +249,10 @@ impl Origin {
                 std::thread::sleep(FULL_INBOX_SLEEP);
             }
         }
+        // Serving stopped at a limit, perhaps, after the server had found us at it and gone to sleep.
+        if attempts != 0 && self.service.has_message() {
+            self.transport.pass_on();
+        }
     }
 
     /// Waits for the reply to an awaited message, lends it to `read`, and gives the slot back.
