@@ -14,7 +14,7 @@
 //!
 //! # Safety
 //! REQUEST-SLOT: a free slot's chunk and cell belong to this context; from
-//! [`Origin::post`] until the cell's state leaves `PENDING` they belong to the
+//! [`Origin::post`] until the cell's state has a status they belong to the
 //! server. SINGLE-ORIGIN: a context, and the block of its number, belong to one thread.
 //! LANDING (see `am/landing.rs`): [`Origin::post_get`] was promised it.
 #![allow(unsafe_code)]
@@ -22,7 +22,6 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::landing::{Group, Landing, Tag, Which};
@@ -32,7 +31,7 @@ use crate::consistency::{self, Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};
 use crate::memory::RegionId;
 use crate::node::Node;
-use crate::node::message::{ContextBlock, PENDING, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
+use crate::node::message::{ContextBlock, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
 use crate::sync::bell::Bell;
 use crate::sync::wait::{Help, Patience, wait_until};
 use crate::transport::{Again, Outgoing, Transport, Wire};
@@ -233,7 +232,7 @@ impl Origin {
     fn post_for(&self, message: &Outgoing<'_>, what: Outstanding, answer: Answer) {
         debug_assert!(message.staged_len <= STAGING_BYTES);
         let slot = message.slot;
-        self.block().replies[slot].state.store(PENDING, Ordering::Relaxed);
+        self.block().replies[slot].open();
         let sent = Sent { what, handler: message.handler, answer };
         self.sent.borrow_mut()[slot] = Some(sent);
         if sent.detached() {
@@ -474,7 +473,7 @@ impl Origin {
     }
 
     fn is_done(&self, slot: usize) -> bool {
-        self.block().replies[slot].state.load(Ordering::Acquire) != PENDING
+        self.block().replies[slot].status().is_some()
     }
 
     fn release(&self, slot: usize) {
@@ -485,14 +484,14 @@ impl Origin {
     /// Lends the complete reply in a slot.
     fn reply<R>(&self, slot: usize, read: impl FnOnce(Status, &[u8]) -> R) -> R {
         let cell = &self.block().replies[slot];
-        let status = Status::from_state(cell.state.load(Ordering::Acquire)).unwrap_or(Status::Refused);
-        let len = (cell.len.load(Ordering::Relaxed) as usize).min(STAGING_BYTES);
+        let status = cell.status().unwrap_or(Status::Refused);
+        let len = cell.len().min(STAGING_BYTES);
         let from = if len <= REPLY_INLINE_MAX {
             cell.inline.with(|inline| inline.cast::<u8>())
         } else {
             self.staging(slot).cast_const()
         };
-        // SAFETY: REQUEST-SLOT: the state has left PENDING, so cell and chunk are ours again.
+        // SAFETY: REQUEST-SLOT: the cell has a status, so it and chunk are ours again.
         read(status, unsafe { std::slice::from_raw_parts(from, len) })
     }
 

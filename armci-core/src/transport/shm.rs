@@ -6,8 +6,8 @@
 //!
 //! # Safety
 //! WINDOW-MAPPED (see `memory/window.rs`) for the remote side of every access;
-//! REQUEST-SLOT: from the moment a message is sent until its reply cell leaves
-//! `PENDING`, the message's reply cell content and staging chunk belong to
+//! REQUEST-SLOT: from the moment a message is sent until its reply cell is
+//! complete, the message's reply cell content and staging chunk belong to
 //! whoever serves it, and the origin does not touch them.
 #![allow(unsafe_code)]
 
@@ -170,9 +170,7 @@ impl Transport for Shm {
                     reply_staged: staging,
                 };
                 let (status, len) = serve(&incoming);
-                cell.len.store(len as u32, Ordering::Relaxed);
-                // Release: the reply, and whatever serving wrote, is seen by who finds this state.
-                cell.state.store(status.to_state(), Ordering::Release);
+                cell.complete(status, len);
                 self.node.control_of(source).main_bell.ring();
             })
         };
