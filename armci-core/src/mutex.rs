@@ -8,38 +8,19 @@
 //! it holds one (its job ends with it).
 //!
 //! # Protocol
-//! The queue lock of Mellor-Crummey and Scott, spread over the ranks' memories.
-//! A mutex is one word on its rank, the *tail*: 0, or one more than the number
-//! of the rank that came last. For each mutex of the job each rank has a *node*
-//! of two words in its own memory: `next`, one more than the number of the rank
-//! that came after it, or 0; and `turn`, 1 once the lock was handed to it.
+//! The queue lock of `sync/queue_lock.rs`, spread over the ranks' memories. The
+//! tail of a mutex lies on its rank. For each mutex of the job each rank has a
+//! node, `next` and `turn`, in its own memory. Ranks are numbered from 1 there.
 //!
-//! ```text
-//!   tail of the mutex --> 4 (rank 3)           unlock by the holder, rank 1:
-//!                                                complete all its writes (fence)
-//!   rank 1   node: next = 4 (rank 3)             next = 0, and the tail still its own: tail = 0
-//!   rank 3   node: turn = 0, waits               else wait for next, and set that rank's turn
-//! ```
-//!
-//! *Lock*: clear the own node; swap the own number into the tail; if somebody
-//! was there, tell it by its `next` and wait for the own `turn`. *Try*: clear
-//! the own node; compare-and-swap the tail from 0. *Unlock*: as in the picture.
 //! Words of other ranks are set by `World::raise` and waited for by
 //! `World::wait_until` (see `notify.rs`), which sleeps and is woken; the tail is
 //! changed by read-modify-writes only. Both take the path that the protocol
-//! setting gives, and each rank's may differ.
+//! setting gives, and each rank's may differ. In place, these are the accesses
+//! that the lock demands; by message the server makes the same ones, between
+//! the acquire of the inbox and the release of the reply cell, which only
+//! lengthens the chain from one holder to the next.
 //!
-//! *Orderings.* The node is cleared by relaxed stores in the own memory before
-//! the swap, which releases them; who comes next acquires them by its own swap
-//! before it sets `next`. So `next` and `turn` are never cleared over what
-//! somebody else wrote. Nor can a notice of an earlier turn come late: each is
-//! set at most once between two clearings, and is awaited before the turn ends:
-//! `turn` before the lock is entered, `next` unless the tail proves that there
-//! is none. From the fence of one holder to the entry of the next leads the
-//! release of the tail (a swap that finds 0 acquires what the unlock's
-//! compare-and-swap wrote), or the release of `turn`, read with acquire. By
-//! message the server makes the same accesses, between the acquire of the inbox
-//! and the release of the reply cell, which only lengthens the chain.
+//! Before a holder hands over it completes all its writes, by a fence.
 //!
 //! *Nobody is left waiting.* Once a rank has swapped itself into the tail,
 //! nothing but the end of the job keeps it from telling its predecessor:
@@ -54,6 +35,7 @@ use std::sync::atomic::Ordering;
 use crate::allocation::Region;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
+use crate::sync::queue_lock::{self, Word, Words};
 use crate::world::World;
 
 /// A tail has a line of its own: all ranks change it.
@@ -140,12 +122,8 @@ impl Mutexes {
     /// # Errors
     /// [`Error::Rank`]; [`Error::Argument`] if that rank has no such mutex, or this rank holds it already.
     pub fn lock(&self, rank: usize, index: usize) -> Result<()> {
-        let (tail, me) = self.prepare(rank, index)?;
-        let predecessor = self.world.swap(tail, me)?;
-        if predecessor != 0 {
-            self.world.raise(self.next(rank, index, (predecessor - 1) as usize), me)?;
-            self.world.wait_value(self.turn(rank, index, self.world.rank()), 1)?;
-        }
+        let words = self.words_to_queue(rank, index)?;
+        queue_lock::lock(&words, number(self.world.rank()))?;
         self.held.borrow_mut().push((rank, index));
         Ok(())
     }
@@ -155,8 +133,8 @@ impl Mutexes {
     /// # Errors
     /// As [`Mutexes::lock`].
     pub fn try_lock(&self, rank: usize, index: usize) -> Result<bool> {
-        let (tail, me) = self.prepare(rank, index)?;
-        let free = self.world.compare_swap(tail, 0, me)? == 0;
+        let words = self.words_to_queue(rank, index)?;
+        let free = queue_lock::try_lock(&words, number(self.world.rank()))?;
         if free {
             self.held.borrow_mut().push((rank, index));
         }
@@ -182,22 +160,8 @@ impl Mutexes {
         held.swap_remove(position);
         drop(held);
         let fenced = self.world.fence_all();
-        self.hand_over(rank, index)?;
+        queue_lock::unlock(&WordsOf { mutexes: self, rank, index }, number(self.world.rank()))?;
         fenced
-    }
-
-    /// Lets the next rank into a mutex, or leaves it free.
-    fn hand_over(&self, rank: usize, index: usize) -> Result<()> {
-        let (world, me) = (&self.world, self.world.rank());
-        let next = self.next(rank, index, me);
-        // Relaxed: if somebody is there, the wait below reads it again with acquire.
-        let nobody = world.own_word(next)?.load(Ordering::Relaxed) == 0;
-        let mine = number(me);
-        if nobody && world.compare_swap(self.tail(rank, index), mine, 0)? == mine {
-            return Ok(());
-        }
-        let successor = world.wait_until(next, |next| next != 0)?;
-        world.raise(self.turn(rank, index, (successor - 1) as usize), 1)
     }
 
     /// Frees the mutexes. Collective (`ARMCI_Destroy_mutexes`).
@@ -216,8 +180,8 @@ impl Mutexes {
         }
     }
 
-    /// Checks that this rank may queue for a mutex and clears its node; the mutex's tail, and this rank's number.
-    fn prepare(&self, rank: usize, index: usize) -> Result<(GlobalPtr<i64>, i64)> {
+    /// Checks that this rank may queue for a mutex; its words.
+    fn words_to_queue(&self, rank: usize, index: usize) -> Result<WordsOf<'_>> {
         self.exists(rank, index)?;
         let me = self.world.rank();
         if self.held.borrow().contains(&(rank, index)) {
@@ -225,10 +189,7 @@ impl Mutexes {
                 "rank {me} was to lock mutex {index} of rank {rank}, which it holds already"
             )));
         }
-        for word in [self.next(rank, index, me), self.turn(rank, index, me)] {
-            self.world.own_word(word)?.store(0, Ordering::Relaxed);
-        }
-        Ok((self.tail(rank, index), number(me)))
+        Ok(WordsOf { mutexes: self, rank, index })
     }
 
     /// Refuses what is no mutex.
@@ -243,20 +204,57 @@ impl Mutexes {
         }
         Err(Error::Argument(format!("mutex {index} of rank {rank} does not exist: that rank has {count}")))
     }
+}
 
-    fn tail(&self, rank: usize, index: usize) -> GlobalPtr<i64> {
-        let total = self.before[self.before.len() - 1];
-        self.region.at(rank, tails_from(total) + index * TAIL_WORDS)
+/// The words of one mutex, as this rank reaches them.
+struct WordsOf<'a> {
+    mutexes: &'a Mutexes,
+    rank: usize,
+    index: usize,
+}
+
+impl WordsOf<'_> {
+    fn tail(&self) -> GlobalPtr<i64> {
+        let Mutexes { before, region, .. } = self.mutexes;
+        region.at(self.rank, tails_from(before[before.len() - 1]) + self.index * TAIL_WORDS)
     }
 
-    /// Who comes after rank `of` in the queue for a mutex.
-    fn next(&self, rank: usize, index: usize, of: usize) -> GlobalPtr<i64> {
-        self.region.at(of, (self.before[rank] + index) * NODE_WORDS)
+    /// A word of the node of rank `of`.
+    fn place(&self, word: Word, of: usize) -> GlobalPtr<i64> {
+        let Mutexes { before, region, .. } = self.mutexes;
+        let node = (before[self.rank] + self.index) * NODE_WORDS;
+        region.at(of, node + usize::from(word == Word::Turn))
     }
 
-    /// Whether it is the turn of rank `of`.
-    fn turn(&self, rank: usize, index: usize, of: usize) -> GlobalPtr<i64> {
-        self.next(rank, index, of).add(1)
+    /// A word of this rank's own node.
+    fn own(&self, word: Word) -> GlobalPtr<i64> {
+        self.place(word, self.mutexes.world.rank())
+    }
+}
+
+impl Words for WordsOf<'_> {
+    fn clear(&self, word: Word) -> Result<()> {
+        self.mutexes.world.own_word(self.own(word)).map(|word| word.store(0, Ordering::Relaxed))
+    }
+
+    fn glance(&self, word: Word) -> Result<i64> {
+        self.mutexes.world.own_word(self.own(word)).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    fn wait(&self, word: Word, holds: impl Fn(i64) -> bool) -> Result<i64> {
+        self.mutexes.world.wait_until(self.own(word), holds)
+    }
+
+    fn raise(&self, word: Word, of: i64, value: i64) -> Result<()> {
+        self.mutexes.world.raise(self.place(word, (of - 1) as usize), value)
+    }
+
+    fn swap_tail(&self, value: i64) -> Result<i64> {
+        self.mutexes.world.swap(self.tail(), value)
+    }
+
+    fn compare_swap_tail(&self, expected: i64, value: i64) -> Result<i64> {
+        self.mutexes.world.compare_swap(self.tail(), expected, value)
     }
 }
 

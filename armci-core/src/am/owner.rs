@@ -43,17 +43,26 @@ impl OwnerWord {
         mut serve_one: impl FnMut() -> bool,
     ) -> usize {
         let mut served = 0;
-        while served < limit
-            && has_message()
-            && self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        {
+        while served < limit && has_message() && self.take() {
             while served < limit && serve_one() {
                 served += 1;
             }
-            self.0.store(0, Ordering::Release);
-            fence(Ordering::SeqCst);
+            self.put_back();
         }
         served
+    }
+
+    /// Becomes the owner, unless there is one.
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Is the owner no more; has to look at the inbox once more afterwards.
+    #[inline]
+    pub(crate) fn put_back(&self) {
+        self.0.store(0, Ordering::Release);
+        fence(Ordering::SeqCst);
     }
 }
 

@@ -106,7 +106,7 @@ impl Service {
 
     /// Takes the service context, once whoever has it gives it up, and serves nothing until the guard is dropped.
     pub(crate) fn hold(&self) -> HeldService<'_> {
-        while self.owner.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while !self.owner.take() {
             std::thread::yield_now();
         }
         HeldService { service: self }
@@ -155,9 +155,8 @@ pub struct HeldService<'a> {
 
 impl Drop for HeldService<'_> {
     fn drop(&mut self) {
-        self.service.owner.store(0, Ordering::Release);
+        self.service.owner.put_back();
         // As every owner does: what came meanwhile woke nobody.
-        fence(Ordering::SeqCst);
         while self.service.advance(Server::Waiter) != 0 {}
     }
 }
