@@ -34,6 +34,7 @@ use crate::job::Bootstrap;
 use crate::memory::books::Books;
 use crate::memory::heap::PAGE;
 use crate::memory::private::Private;
+use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
@@ -129,6 +130,7 @@ pub(crate) struct Primary {
     pub(crate) teams: Teams,
     pub(crate) progress: RefCell<Option<ProgressThread>>,
     pub(crate) bootstrap: RefCell<Box<dyn Bootstrap>>,
+    pub(crate) mailbox: Mailbox,
 }
 
 impl Context {

@@ -193,6 +193,22 @@ pub enum Error {
         rank: usize,
     },
 
+    /// A two-sided message that does not fit where it was to be received.
+    #[error(
+        "the message from rank {rank} with tag {tag} has {bytes} bytes, but the buffer to receive it has {room}: it \
+         stays, to be received with a larger one"
+    )]
+    BufferTooShort {
+        /// Who sent it.
+        rank: usize,
+        /// Its tag.
+        tag: i32,
+        /// Bytes it has.
+        bytes: usize,
+        /// Bytes the buffer has.
+        room: usize,
+    },
+
     /// An active message that does not fit.
     #[error(
         "an active message of {bytes} bytes was asked for, but at most {limit} fit: send it in pieces, or put the data and send its address"

@@ -48,16 +48,21 @@ impl World {
         if payload.len() > STAGING_BYTES {
             return Err(Error::MessageTooLong { bytes: payload.len(), limit: STAGING_BYTES });
         }
+        Ok(self.post_to(target, handler.0, &[], payload, detached))
+    }
+
+    /// Sends a message that changes nothing the conflict tracker knows of: `header` in the message itself, `data`
+    /// behind it if it fits there, else staged. Says in which slot.
+    pub(crate) fn post_to(&self, target: usize, handler: u16, header: &[u8], data: &[u8], detached: bool) -> usize {
         let origin = self.origin();
         let slot = origin.claim();
-        let short = payload.len() <= INLINE_MAX;
+        let short = header.len() + data.len() <= INLINE_MAX;
         if !short {
-            origin.stage(slot, payload);
+            origin.stage(slot, data);
         }
-        let inline: &[u8] = if short { payload } else { &[] };
-        let staged_len = if short { 0 } else { payload.len() };
-        let message = Outgoing { handler: handler.0, slot, inline: [inline, &[]], staged_len };
+        let (inline, staged_len) = if short { ([header, data], 0) } else { ([header, &[]], data.len()) };
+        let message = Outgoing { handler, slot, inline, staged_len };
         origin.post(&message, Outstanding { target, region: None, access: Access::Other }, detached);
-        Ok(slot)
+        slot
     }
 }

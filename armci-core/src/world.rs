@@ -4,7 +4,7 @@
 //! the service and origin contexts, the progress thread, the heap's books. It
 //! is a handle; clones share it. Here are joining and leaving. What a rank does
 //! in between is written as further methods in rooms of their own: `allocation`,
-//! `rma`, `rmw`, `notify`, `collectives`, `messages`.
+//! `rma`, `rmw`, `notify`, `collectives`, `messages`, `msg`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::job;
 use crate::memory::books::Books;
 use crate::memory::private::Private;
+use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::stats::{Counters, Statistics};
 use crate::team::Teams;
@@ -70,7 +71,8 @@ impl World {
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
         let transport = Wire::new(node.clone());
         let threaded = config.progress == Progress::Thread;
-        let service = Arc::new(Service::new(node.clone(), transport.clone(), threaded, seat.shares));
+        let (desk, mailbox) = Mailbox::new();
+        let service = Arc::new(Service::new(node.clone(), transport.clone(), desk, threaded, seat.shares));
         node.mine().attention.set_threaded(threaded);
         let crowded = seat.crowded;
         let progress = if threaded {
@@ -92,6 +94,7 @@ impl World {
             teams: Teams::new(&service),
             progress: RefCell::new(progress),
             bootstrap: RefCell::new(bootstrap),
+            mailbox,
         };
         let shared = Shared::new(config, node, transport, service, spin, crowded);
         let world = World::of(Context::new(&shared, Some(primary))?);

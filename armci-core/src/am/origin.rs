@@ -404,6 +404,11 @@ impl Origin {
         wait_until(&self.patience_with_all, self, sleep, ready);
     }
 
+    /// Serves what waits in this rank's inbox, if nobody is at it.
+    pub(crate) fn serve(&self) {
+        self.service.advance(Server::Waiter);
+    }
+
     /// Sleeps until `ready` may hold or there is a message to serve.
     fn sleep_unless(&self, ready: &mut dyn FnMut() -> bool) {
         let awake = || ready() || self.service.has_work();

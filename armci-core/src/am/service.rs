@@ -18,6 +18,7 @@ use progress_thread::Advance;
 use super::builtin;
 use super::handlers::{FIRST_USER_HANDLER, Handlers, Reply};
 use super::owner::OwnerWord;
+use crate::msg::{self, Desk};
 use crate::node::Node;
 use crate::node::message::Status;
 use crate::transport::{Incoming, Served, Transport, Wire};
@@ -41,6 +42,7 @@ pub(crate) struct Service {
     node: Arc<Node>,
     transport: Wire,
     handlers: Handlers,
+    desk: Desk,
     served_by_thread: AtomicU64,
     served_by_waiters: AtomicU64,
     stopping: AtomicBool,
@@ -54,12 +56,13 @@ pub(crate) struct Service {
 impl Service {
     /// The context of `node`'s rank here; `threaded` says whether a
     /// progress thread serves, `shares` that it has no core of its own.
-    pub(crate) fn new(node: Arc<Node>, transport: Wire, threaded: bool, shares: bool) -> Self {
+    pub(crate) fn new(node: Arc<Node>, transport: Wire, desk: Desk, threaded: bool, shares: bool) -> Self {
         Service {
             owner: CachePadded::new(OwnerWord::free()),
             node,
             transport,
             handlers: Handlers::new(),
+            desk,
             served_by_thread: AtomicU64::new(0),
             served_by_waiters: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -84,6 +87,11 @@ impl Service {
     /// The user's handlers.
     pub(crate) fn handlers(&self) -> &Handlers {
         &self.handlers
+    }
+
+    /// Where two-sided messages arrive.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
     }
 
     /// Whether a progress thread serves this rank.
@@ -134,7 +142,9 @@ impl Service {
     }
 
     fn serve(&self, incoming: &Incoming<'_>) -> Served {
-        let result = if incoming.handler < FIRST_USER_HANDLER {
+        let result = if msg::serves(incoming.handler) {
+            self.desk.serve(&self.transport, incoming)
+        } else if incoming.handler < FIRST_USER_HANDLER {
             builtin::serve(&self.node, &self.transport, incoming)
         } else {
             self.handlers.run(incoming)

@@ -173,6 +173,9 @@ pub(crate) trait Transport {
     where
         Self: Sized;
 
+    /// Wakes the threads of this rank that wait inside a call. To be called after what they wait for was published.
+    fn wake_waiters(&self);
+
     /// Sleeps, as the progress thread, until a message may have come or [`Transport::wake_server`] was called.
     fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool)
     where

@@ -201,6 +201,11 @@ impl Transport for Shm {
         self.node.mine().main_bell.sleep_unless(ready);
     }
 
+    #[inline]
+    fn wake_waiters(&self) {
+        self.node.mine().main_bell.ring();
+    }
+
     fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool) {
         self.node.mine().service_bell.sleep_unless(ready);
     }

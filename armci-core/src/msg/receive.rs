@@ -1,0 +1,124 @@
+//! Receiving messages, and looking for them.
+
+use std::sync::atomic::Ordering;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::desk::{Arrival, Body};
+use super::mailbox::Mailbox;
+use super::{CLEAR, Piece, Received, Source, Tag, Wanted};
+use crate::error::{Error, Result};
+use crate::world::World;
+
+impl World {
+    /// Waits for the first message from `from` with `tag` and copies it to the beginning of `buffer` (`armci_msg_rcv`;
+    /// with [`Source::Any`], `armci_msg_rcvany`).
+    ///
+    /// Serves this rank's active messages meanwhile, and sleeps if it takes long. A rank and a tag may be given as the
+    /// numbers they are. For the thread that joined.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if there is no such rank. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
+    /// [`Error::Argument`] if it is no whole number of `T`: it stays then, to be received otherwise.
+    pub fn receive<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>, buffer: &mut [T]) -> Result<Received> {
+        let message = self.await_message::<T>(from.into(), tag.into(), size_of_val(buffer))?;
+        let bytes = message.length;
+        self.deliver(message, &mut bytemuck::cast_slice_mut(buffer)[..bytes])
+    }
+
+    /// As [`World::receive`], into memory as long as the message; says whose and which it was, too.
+    ///
+    /// # Errors
+    /// As [`World::receive`], except that every message fits.
+    pub fn receive_vec<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<(Received, Vec<T>)> {
+        let message = self.await_message::<T>(from.into(), tag.into(), usize::MAX)?;
+        let mut data = vec![T::zeroed(); message.length.checked_div(size_of::<T>()).unwrap_or(0)];
+        let received = self.deliver(message, bytemuck::cast_slice_mut(&mut data))?;
+        Ok((received, data))
+    }
+
+    /// Tells about the message that [`World::receive`] would take, if it is there; it stays. Does not wait
+    /// (`armci_msg_probe`).
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if there is no such rank; [`Error::Argument`] in a thread that only attached.
+    pub fn probe(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<Option<Received>> {
+        let (mailbox, wanted) = self.wanted(from.into(), tag.into())?;
+        Ok(mailbox.find(wanted).or_else(|| {
+            // Who only ever probes must be served too.
+            self.origin().serve();
+            mailbox.find(wanted)
+        }))
+    }
+
+    fn wanted(&self, source: Source, tag: Tag) -> Result<(&Mailbox, Wanted)> {
+        let mailbox = &self.primary()?.mailbox;
+        match source {
+            Source::Rank(rank) if rank >= self.size() => Err(Error::Rank { rank, size: self.size() }),
+            _ => Ok((mailbox, Wanted { source, tag })),
+        }
+    }
+
+    /// Waits for a message and takes it off the shelf, if it is whole elements and `room` bytes hold it.
+    fn await_message<T>(&self, source: Source, tag: Tag, room: usize) -> Result<Arrival> {
+        let (mailbox, wanted) = self.wanted(source, tag)?;
+        let mut found = mailbox.take_shelved(wanted);
+        self.origin().wait(|| {
+            if found.is_none() {
+                found = mailbox.take_arriving(wanted);
+            }
+            found.is_some()
+        });
+        let Some(message) = found else { unreachable!("the wait was for this") };
+        match suits::<T>(message.arrival.received(), room) {
+            Ok(()) => Ok(message.arrival),
+            Err(error) => {
+                mailbox.put_back(message);
+                Err(error)
+            }
+        }
+    }
+
+    /// Brings a message to where it shall lie, which is as long.
+    fn deliver(&self, message: Arrival, place: &mut [u8]) -> Result<Received> {
+        let received = message.received();
+        match message.body {
+            Body::Here(data) => {
+                place.copy_from_slice(&data);
+                if received.source != self.rank() {
+                    self.service().desk().received(received.bytes);
+                }
+            }
+            Body::Offered(serial) => self.fetch(received.source, serial, place)?,
+        }
+        Ok(received)
+    }
+
+    /// Has its sender send an offered message.
+    fn fetch(&self, source: usize, serial: u64, place: &mut [u8]) -> Result<()> {
+        let bytes = place.len();
+        self.service().desk().lend(source, serial, place, |arrived| {
+            let clear = Piece { serial, ..Piece::zeroed() };
+            let slot = self.post_to(source, CLEAR, bytemuck::bytes_of(&clear), &[], false);
+            self.origin().collect(slot, |_| ())?;
+            // Acquire: pairs with the release after the last piece.
+            self.origin().wait(|| arrived.load(Ordering::Acquire) == bytes);
+            Ok(())
+        })
+    }
+}
+
+/// Refuses a message that is no whole number of `T`, or longer than `room` bytes.
+fn suits<T>(message: Received, room: usize) -> Result<()> {
+    let (Received { source: rank, tag, bytes }, element) = (message, size_of::<T>());
+    if !bytes.is_multiple_of(element) {
+        return Err(Error::Argument(format!(
+            "the message from rank {rank} with tag {tag} has {bytes} bytes, which are no whole number of elements of \
+             {element} bytes: it stays, to be received as what it is"
+        )));
+    }
+    if bytes > room {
+        return Err(Error::BufferTooShort { rank, tag, bytes, room });
+    }
+    Ok(())
+}

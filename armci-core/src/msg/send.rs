@@ -1,0 +1,72 @@
+//! Sending a message with a tag.
+
+use bytemuck::Pod;
+
+use super::{ASK, DATA, EAGER_MAX, Letter, MESSAGE, OFFER, Piece};
+use crate::error::{Error, Result};
+use crate::node::message::STAGING_BYTES;
+use crate::world::World;
+
+impl World {
+    /// Sends `data` to rank `target`, to be received there by [`World::receive`] (`armci_msg_snd`).
+    ///
+    /// On return `data` may be reused; whether the message has been received is not known. A message of up to 16 KiB
+    /// is kept by the target until it is received, and this returns at once; a longer one waits for its receive, and
+    /// so does a short one while the target holds 16 MiB that it has not received. A message to oneself never waits.
+    /// While it waits, this rank serves whatever others ask of it. Messages of one rank to another are received in the
+    /// order sent, as far as the same receive would take them. For the thread that joined.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// use armci_core::{Source, World};
+    ///
+    /// let world = World::init()?;
+    /// let right = (world.rank() + 1) % world.size();
+    /// world.send_to(right, 7, &[2.5, 3.5])?;
+    /// let mut pair = [0.0; 2];
+    /// let received = world.receive(Source::Any, 7, &mut pair)?;
+    /// assert_eq!((received.bytes, pair), (16, [2.5, 3.5]));
+    /// world.finalize()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if there is no such rank; [`Error::Argument`] in a thread that only attached.
+    pub fn send_to<T: Pod>(&self, target: usize, tag: i32, data: &[T]) -> Result<()> {
+        let mailbox = &self.primary()?.mailbox;
+        if target >= self.size() {
+            return Err(Error::Rank { rank: target, size: self.size() });
+        }
+        let data: &[u8] = bytemuck::cast_slice(data);
+        if target == self.rank() {
+            mailbox.keep(target, tag, data);
+            return Ok(());
+        }
+        let letter = Letter { tag, zero: 0, serial: mailbox.next_serial(), length: data.len() as u64 };
+        let short = data.len() <= EAGER_MAX;
+        if short && mailbox.may_go_unasked(target, data.len()) {
+            self.post_to(target, MESSAGE, bytemuck::bytes_of(&letter), data, true);
+            return Ok(());
+        }
+        let desk = self.service().desk();
+        desk.open_offer(letter.serial);
+        let (handler, with) = if short { (ASK, data) } else { (OFFER, &[][..]) };
+        let slot = self.post_to(target, handler, bytemuck::bytes_of(&letter), with, false);
+        let taken = self.origin().collect(slot, |reply| reply == [1]).inspect_err(|_| desk.close_offer())?;
+        if taken {
+            desk.close_offer();
+            return Ok(());
+        }
+        self.origin().wait(|| desk.cleared());
+        self.push(target, letter.serial, data);
+        Ok(())
+    }
+
+    /// Sends the data of a message that was cleared.
+    fn push(&self, target: usize, serial: u64, data: &[u8]) {
+        for (number, piece) in data.chunks(STAGING_BYTES).enumerate() {
+            let header = Piece { serial, offset: (number * STAGING_BYTES) as u64 };
+            self.post_to(target, DATA, bytemuck::bytes_of(&header), piece, true);
+        }
+    }
+}
