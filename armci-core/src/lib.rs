@@ -52,6 +52,12 @@
 //! Every transfer also has a non-blocking form, with a handle that owns its buffer ([`World::get_nb`]), in a scope that
 //! borrows ([`World::nonblocking`]), or collected with others ([`World::aggregate`]); waiting for it is local completion.
 //!
+//! # Messages
+//! Where moving data is not enough, work moves: [`World::register`] a function, and
+//! [`World::request`] runs it at another rank, with 104 bytes, 16 KiB or, by
+//! [`World::request_long`], any amount of data. Two ranks that both know what
+//! comes next talk by [`World::send_to`] and [`World::receive`].
+//!
 //! The system is that of "Building Scalable PGAS Communication Subsystem on
 //! Blue Gene/Q"; the operations' semantics are those of ARMCI.
 
@@ -84,7 +90,7 @@ mod world;
 
 pub use accumulate::kernels::{Accumulate, ElementKind};
 pub use allocation::{LocalRegion, Region};
-pub use am::{Delivery, HandlerId, HeldService, Reply};
+pub use am::{Delivery, HandlerId, HeldService, Landed, Reply};
 pub use collectives::{Arrival, Number, Reduce};
 pub use config::Config;
 pub use context::Threads;

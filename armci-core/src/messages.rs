@@ -1,10 +1,17 @@
 //! A user's own active messages: register a handler, send to it, wait for its reply.
+//!
+//! [`World::send`] and [`World::request`] carry a payload, [`World::send_long`] and
+//! [`World::request_long`] also put data; `am/mod.rs` says which sizes travel how.
 
+use bytemuck::Pod;
+
+use crate::am::handlers::{LONG, LongArgs};
 use crate::am::{Delivery, HandlerId, Reply};
 use crate::consistency::{Access, Outstanding};
 use crate::error::{Error, Result};
+use crate::memory::GlobalPtr;
 use crate::node::message::{INLINE_MAX, STAGING_BYTES};
-use crate::transport::Outgoing;
+use crate::transport::{Outgoing, Transport};
 use crate::world::World;
 
 impl World {
@@ -24,7 +31,34 @@ impl World {
         registered.ok_or_else(|| Error::Argument("256 handlers are registered, which is all that fit".into()))
     }
 
-    /// Sends a message, has it served, and returns the reply.
+    /// Sends a message, has it served, and returns the reply: a remote procedure call.
+    ///
+    /// A payload of up to [`INLINE_MAX`](crate::INLINE_MAX) bytes is the fastest.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// let world = armci_core::World::init()?;
+    /// // A procedure that every rank offers: the sum of some numbers.
+    /// let sum = world.register(|delivery, reply| {
+    ///     let (numbers, rest) = delivery.payload.as_chunks::<8>();
+    ///     if !rest.is_empty() {
+    ///         return Err(format!("{} bytes are no whole numbers", delivery.payload.len()));
+    ///     }
+    ///     let sum: f64 = numbers.iter().map(|number| f64::from_ne_bytes(*number)).sum();
+    ///     reply.set(&sum.to_ne_bytes())
+    /// })?;
+    /// world.barrier()?; // every rank has it now
+    ///
+    /// let right = (world.rank() + 1) % world.size();
+    /// let numbers = [1.0f64, 2.0, 3.5];
+    /// let answer = world.request(right, sum, bytemuck::cast_slice(&numbers))?;
+    /// assert_eq!(answer, 6.5f64.to_ne_bytes());
+    ///
+    /// // What the procedure returns as an error is the caller's.
+    /// assert!(world.request(right, sum, b"abc").is_err());
+    /// world.finalize()
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`]; if the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the
@@ -42,12 +76,82 @@ impl World {
         self.send_user(target, handler, payload, true).map(drop)
     }
 
+    /// Puts `data` to `target`, and then has `handler` run at that rank with `arguments`, of up to
+    /// [`STAGING_BYTES`](crate::STAGING_BYTES), and the place of the data: a *long* message.
+    ///
+    /// The data may have any length, and goes whichever way a put goes; when the handler runs, it is in place, and
+    /// [`Delivery::data`] says where. On return `data` may be reused; [`World::fence`] waits until the message has
+    /// been served.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// let world = armci_core::World::init()?;
+    /// let region = world.allocate(8 * 100_000)?;
+    /// let largest = world.register(|delivery, reply| {
+    ///     let data = delivery.data.ok_or("data is expected")?;
+    ///     let largest = data.to_vec::<f64>().into_iter().fold(f64::MIN, f64::max);
+    ///     reply.set(&largest.to_ne_bytes())
+    /// })?;
+    /// world.barrier()?;
+    /// let right = (world.rank() + 1) % world.size();
+    /// let row: Vec<f64> = (0..100_000).map(|i| f64::from(i % 977)).collect();
+    /// let answer = world.request_long(largest, &[], &row, region.at(right, 0))?;
+    /// assert_eq!(answer, 976f64.to_ne_bytes());
+    /// # world.barrier()?;
+    /// # world.free(region)?;
+    /// world.finalize()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`World::send`], about the arguments; as [`World::put`], about the data. Nothing was written or sent then.
+    pub fn send_long<T: Pod>(
+        &self,
+        handler: HandlerId,
+        arguments: &[u8],
+        data: &[T],
+        target: GlobalPtr<T>,
+    ) -> Result<()> {
+        self.send_placed(handler, arguments, data, target, true).map(drop)
+    }
+
+    /// As [`World::send_long`], and waits for the reply.
+    ///
+    /// # Errors
+    /// As [`World::send_long`]; or if the target refused.
+    pub fn request_long<T: Pod>(
+        &self,
+        handler: HandlerId,
+        arguments: &[u8],
+        data: &[T],
+        target: GlobalPtr<T>,
+    ) -> Result<Vec<u8>> {
+        let slot = self.send_placed(handler, arguments, data, target, false)?;
+        self.origin().collect(slot, <[u8]>::to_vec)
+    }
+
+    fn send_placed<T: Pod>(
+        &self,
+        handler: HandlerId,
+        arguments: &[u8],
+        data: &[T],
+        target: GlobalPtr<T>,
+        detached: bool,
+    ) -> Result<usize> {
+        fits(arguments)?;
+        self.put(data, target)?;
+        // By message, the data goes the way of the message, ahead of it; by remote memory access it is in place when
+        // this is past.
+        self.transport().fence();
+        let place =
+            LongArgs { region: target.region.to_bits(), offset: target.offset, bytes: size_of_val(data) as u64 };
+        Ok(self.post_to(target.rank(), handler.0 | LONG, bytemuck::bytes_of(&place), arguments, detached))
+    }
+
     fn send_user(&self, target: usize, handler: HandlerId, payload: &[u8], detached: bool) -> Result<usize> {
         self.check_open()?;
         self.node().reach(target)?;
-        if payload.len() > STAGING_BYTES {
-            return Err(Error::MessageTooLong { bytes: payload.len(), limit: STAGING_BYTES });
-        }
+        fits(payload)?;
         Ok(self.post_to(target, handler.0, &[], payload, detached))
     }
 
@@ -65,4 +169,12 @@ impl World {
         origin.post(&message, Outstanding { target, region: None, access: Access::Other }, detached);
         slot
     }
+}
+
+/// Refuses what is too long for one message.
+fn fits(payload: &[u8]) -> Result<()> {
+    if payload.len() > STAGING_BYTES {
+        return Err(Error::MessageTooLong { bytes: payload.len(), limit: STAGING_BYTES });
+    }
+    Ok(())
 }

@@ -51,6 +51,106 @@ fn a_payload_stays_what_it_is_while_its_reply_grows() {
     });
 }
 
+/// When the handler of a long message runs, its data is in place; whatever length, wherever in the region.
+#[test]
+fn a_long_message_finds_its_data_in_place() {
+    matrix(|world| {
+        const LEN: usize = 300_000;
+        let (me, size) = (world.rank(), world.size());
+        // A part for each sender.
+        let region = world.allocate(8 * LEN * size).unwrap();
+        let heard = Arc::new(Mutex::new(vec![0; size]));
+        let log = heard.clone();
+        let check = world
+            .register(move |delivery, reply| {
+                let data = delivery.data.ok_or("no data came")?;
+                let word = |at: usize| u64::from_ne_bytes(delivery.payload[at..at + 8].try_into().unwrap());
+                let (salt, length) = (word(0), word(8));
+                if data.len() != 8 * length as usize || data.place().rank() != me {
+                    return Err(format!("{} bytes came instead of {length} numbers", data.len()));
+                }
+                let numbers = data.to_vec::<u64>();
+                let right = |at: usize, number: u64| number == salt + at as u64;
+                if let Some(wrong) = (0..numbers.len()).find(|at| !right(*at, numbers[*at])) {
+                    return Err(format!("number {wrong} of {length} is {}, from {salt} on", numbers[wrong]));
+                }
+                if delivery.payload[16..].iter().any(|byte| u64::from(*byte) != salt % 256) {
+                    return Err("the arguments are wrong".into());
+                }
+                log.lock().unwrap()[delivery.source] += 1;
+                if length > 0 {
+                    let mut last = [0u64];
+                    data.read(8 * (length as usize - 1), &mut last)?;
+                    assert!(data.read(8 * length as usize - 7, &mut last).is_err());
+                    reply.set(&last[0].to_ne_bytes())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        world.barrier().unwrap();
+        let mut sent = 0;
+        for (round, length) in [0, 1, 10, 11, 2_048, 2_049, LEN].into_iter().enumerate() {
+            // Arguments in the message itself, and staged.
+            for more in [0, 64, 65, STAGING_BYTES - 16] {
+                for target in 0..size {
+                    let salt = (1_000 * round + 10 * me + more) as u64;
+                    let data: Vec<u64> = (0..length as u64).map(|at| salt + at).collect();
+                    let mut arguments = [salt.to_ne_bytes(), (length as u64).to_ne_bytes()].concat();
+                    arguments.resize(16 + more, salt as u8);
+                    let place = region.at(target, LEN * me + LEN - length);
+                    if round % 2 == 0 {
+                        let reply = world.request_long(check, &arguments, &data, place).unwrap();
+                        assert_eq!(reply, data.last().map_or(vec![], |last| last.to_ne_bytes().to_vec()));
+                    } else {
+                        world.send_long(check, &arguments, &data, place).unwrap();
+                    }
+                    sent += 1;
+                }
+                // The next data goes to the same places.
+                world.fence_all().unwrap();
+            }
+        }
+        world.barrier().unwrap();
+        assert_eq!(*heard.lock().unwrap(), vec![sent / size; size]);
+        world.barrier().unwrap();
+        world.free(region).unwrap();
+    });
+}
+
+#[test]
+fn a_long_message_that_cannot_be_is_refused_before_anything_is_written() {
+    matrix(|world| {
+        let region = world.allocate(80).unwrap();
+        let calls = Arc::new(AtomicU64::new(0));
+        let count = calls.clone();
+        let handler = world
+            .register(move |_, _| {
+                count.fetch_add(1, Ordering::Relaxed);
+                Err("it came".into())
+            })
+            .unwrap();
+        world.put(&[5i64; 10], region.at(world.rank(), 0)).unwrap();
+        world.barrier().unwrap();
+        let target = (world.rank() + 1) % world.size();
+        let send =
+            |arguments: &[u8], first, rank| world.send_long(handler, arguments, &[1i64; 4], region.at(rank, first));
+        assert!(matches!(send(&[], 7, target), Err(Error::Bounds { .. })));
+        assert!(matches!(send(&[], 0, world.size()), Err(Error::Rank { .. })));
+        assert!(matches!(send(&vec![0; STAGING_BYTES + 1], 0, target), Err(Error::MessageTooLong { .. })));
+        world.barrier().unwrap();
+        let mut mine = [0i64; 10];
+        world.get(region.at(world.rank(), 0), &mut mine).unwrap();
+        assert_eq!((mine, calls.load(Ordering::Relaxed)), ([5; 10], 0));
+        // One that does arrive is refused by its handler, whose number is told as it was registered.
+        world.barrier().unwrap();
+        let long = world.request_long(handler, &[], &[1i64; 4], region.at(target, 6)).unwrap_err();
+        let short = world.request(target, handler, &[]).unwrap_err();
+        assert_eq!(long.to_string(), short.to_string());
+        world.barrier().unwrap();
+        world.free(region).unwrap();
+    });
+}
+
 #[test]
 fn messages_of_one_rank_are_served_in_order() {
     matrix(|world| {

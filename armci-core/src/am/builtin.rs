@@ -299,7 +299,7 @@ impl<'a> Records<'a> {
 }
 
 /// The fixed part of a message's arguments, and what follows it.
-fn arguments<'a, A: Pod>(incoming: &Incoming<'a>) -> Result<(A, &'a [u8]), String> {
+pub(crate) fn arguments<'a, A: Pod>(incoming: &Incoming<'a>) -> Result<(A, &'a [u8]), String> {
     let (fixed, rest) = incoming
         .inline
         .split_at_checked(size_of::<A>())

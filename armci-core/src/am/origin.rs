@@ -24,6 +24,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::handlers::LONG;
 use super::landing::{Group, Landing, Tag, Which};
 use super::service::{Server, Service};
 use crate::config::Conflicts;
@@ -233,7 +234,7 @@ impl Origin {
         debug_assert!(message.staged_len <= STAGING_BYTES);
         let slot = message.slot;
         self.block().replies[slot].open();
-        let sent = Sent { what, handler: message.handler, answer };
+        let sent = Sent { what, handler: message.handler & !LONG, answer };
         self.sent.borrow_mut()[slot] = Some(sent);
         if sent.detached() {
             self.detached.set(self.detached.get() + 1);

@@ -147,7 +147,7 @@ impl Service {
         } else if incoming.handler < FIRST_USER_HANDLER {
             builtin::serve(&self.node, &self.transport, incoming)
         } else {
-            self.handlers.run(incoming)
+            self.handlers.run(&self.node, incoming)
         };
         match result {
             Ok(len) => (Status::Done, len),

@@ -25,6 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytemuck::Pod;
 
 use super::{ASK, CLEAR, DATA, EAGER_MAX, HELD_MAX, Letter, MESSAGE, OFFER, Piece, charge};
+use crate::am::builtin::arguments;
 use crate::node::message::REPLY_INLINE_MAX;
 use crate::transport::{Incoming, Transport};
 
@@ -230,12 +231,8 @@ impl Desk {
 
 /// The fixed part of a message and its data, which follows or is staged.
 fn split<'a, A: Pod>(incoming: &Incoming<'a>) -> Result<(A, &'a [u8]), String> {
-    let (fixed, rest) = incoming
-        .inline
-        .split_at_checked(size_of::<A>())
-        .ok_or_else(|| format!("{} bytes of arguments are too few", incoming.inline.len()))?;
-    let data = if incoming.staged.is_empty() { rest } else { incoming.staged };
-    Ok((bytemuck::pod_read_unaligned(fixed), data))
+    let (fixed, rest) = arguments(incoming)?;
+    Ok((fixed, if incoming.staged.is_empty() { rest } else { incoming.staged }))
 }
 
 /// Answers an ASK.
