@@ -98,7 +98,7 @@ impl Desk {
 
     /// Serves a message of this room; says how long the reply is.
     pub(crate) fn serve(&self, transport: &impl Transport, incoming: &Incoming<'_>) -> Result<usize, String> {
-        let wake = match incoming.handler {
+        let (wake, reply) = match incoming.handler {
             MESSAGE | ASK => {
                 let (letter, data) = split::<Letter>(incoming)?;
                 if data.len() as u64 != letter.length || data.len() > EAGER_MAX {
@@ -106,28 +106,27 @@ impl Desk {
                 }
                 let asked = incoming.handler == ASK;
                 let taken = self.take(incoming.source, letter, data, asked)?;
-                transport.wake_waiters();
-                return Ok(if asked { answer(incoming, taken) } else { 0 });
+                (true, if asked { answer(incoming, taken) } else { 0 })
             }
             OFFER => {
                 let (letter, _) = split::<Letter>(incoming)?;
                 self.hand_over(incoming.source, letter, Body::Offered(letter.serial))?;
-                true
+                (true, 0)
             }
             CLEAR => {
                 let (piece, _) = split::<Piece>(incoming)?;
                 self.clear(piece.serial)?;
-                true
+                (true, 0)
             }
             _ => {
                 let (piece, data) = split::<Piece>(incoming)?;
-                self.land(incoming.source, piece, data)?
+                (self.land(incoming.source, piece, data)?, 0)
             }
         };
         if wake {
             transport.wake_waiters();
         }
-        Ok(0)
+        Ok(reply)
     }
 
     /// Takes a short message in; or, if it is one that may be refused and enough is held, the news of it. Says whether

@@ -37,7 +37,8 @@
 //!
 //! *No deadlock of ours.* Handlers hand over, they do not communicate; CLEAR is sent by the receiving thread, DATA by the sending
 //! one. Who waits in any of these serves its own inbox. What remains is the program's: two ranks that each send the
-//! other a long message before either receives wait for ever, as in MPI.
+//! other a long message before either receives wait for ever, as in MPI; [`World::exchange`](crate::World::exchange) is for
+//! those.
 
 mod desk;
 mod mailbox;
@@ -69,7 +70,7 @@ const BUDGET: usize = 128 << 10;
 /// What a rank holds unreceived before it answers no.
 const HELD_MAX: usize = 16 << 20;
 /// What a message costs whoever holds it, besides its bytes.
-const OVERHEAD: usize = 128;
+const OVERHEAD: usize = 256;
 
 /// What a message of `bytes` bytes takes from a budget.
 fn charge(bytes: usize) -> usize {

@@ -1,4 +1,6 @@
-//! Receiving messages, and looking for them.
+//! Receiving messages, and looking for them; and sending one while another is received.
+//!
+//! What may have an offer open meanwhile is given it, and sends what was offered as soon as that is cleared.
 
 use std::sync::atomic::Ordering;
 
@@ -6,6 +8,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::desk::{Arrival, Body};
 use super::mailbox::Mailbox;
+use super::send::Offer;
 use super::{CLEAR, Piece, Received, Source, Tag, Wanted};
 use crate::error::{Error, Result};
 use crate::world::World;
@@ -21,9 +24,57 @@ impl World {
     /// [`Error::Rank`] if there is no such rank. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
     /// [`Error::Argument`] if it is no whole number of `T`: it stays then, to be received otherwise.
     pub fn receive<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>, buffer: &mut [T]) -> Result<Received> {
-        let message = self.await_message::<T>(from.into(), tag.into(), size_of_val(buffer))?;
+        self.receive_offering(&mut None, from.into(), tag.into(), buffer)
+    }
+
+    /// Sends `data` to rank `to` and receives a message from `from`, both at once: ranks that exchange long messages,
+    /// in pairs or around a ring, need not agree who sends first (MPI's `Sendrecv`).
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// let world = armci_core::World::init()?;
+    /// let (me, size) = (world.rank(), world.size());
+    /// let (left, right) = ((me + size - 1) % size, (me + 1) % size);
+    /// let mine = vec![me as f64; 100_000];
+    /// let mut theirs = vec![0.0; 100_000];
+    /// world.exchange(right, 1, &mine, left, 1, &mut theirs)?;
+    /// assert_eq!(theirs, vec![left as f64; 100_000]);
+    /// world.finalize()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`World::send_to`], or if a rank does not exist: nothing was sent then. If the message that came does not
+    /// suit `buffer`, as [`World::receive`]: `data` is sent all the same, which may wait for its receive.
+    pub fn exchange<T: Pod>(
+        &self,
+        to: usize,
+        tag: i32,
+        data: &[T],
+        from: impl Into<Source>,
+        their_tag: impl Into<Tag>,
+        buffer: &mut [T],
+    ) -> Result<Received> {
+        let (from, their_tag) = (from.into(), their_tag.into());
+        self.wanted(from, their_tag)?;
+        let mut offer = self.begin_send(to, tag, bytemuck::cast_slice(data))?;
+        let received = self.receive_offering(&mut offer, from, their_tag, buffer);
+        if let Some(offer) = offer {
+            self.finish_send(offer);
+        }
+        received
+    }
+
+    fn receive_offering<T: Pod>(
+        &self,
+        offer: &mut Option<Offer<'_>>,
+        from: Source,
+        tag: Tag,
+        buffer: &mut [T],
+    ) -> Result<Received> {
+        let message = self.await_message::<T>(offer, from, tag, size_of_val(buffer))?;
         let bytes = message.length;
-        self.deliver(message, &mut bytemuck::cast_slice_mut(buffer)[..bytes])
+        self.deliver(offer, message, &mut bytemuck::cast_slice_mut(buffer)[..bytes])
     }
 
     /// As [`World::receive`], into memory as long as the message; says whose and which it was, too.
@@ -31,9 +82,9 @@ impl World {
     /// # Errors
     /// As [`World::receive`], except that every message fits.
     pub fn receive_vec<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<(Received, Vec<T>)> {
-        let message = self.await_message::<T>(from.into(), tag.into(), usize::MAX)?;
+        let message = self.await_message::<T>(&mut None, from.into(), tag.into(), usize::MAX)?;
         let mut data = vec![T::zeroed(); message.length.checked_div(size_of::<T>()).unwrap_or(0)];
-        let received = self.deliver(message, bytemuck::cast_slice_mut(&mut data))?;
+        let received = self.deliver(&mut None, message, bytemuck::cast_slice_mut(&mut data))?;
         Ok((received, data))
     }
 
@@ -60,10 +111,16 @@ impl World {
     }
 
     /// Waits for a message and takes it off the shelf, if it is whole elements and `room` bytes hold it.
-    fn await_message<T>(&self, source: Source, tag: Tag, room: usize) -> Result<Arrival> {
+    fn await_message<T>(
+        &self,
+        offer: &mut Option<Offer<'_>>,
+        source: Source,
+        tag: Tag,
+        room: usize,
+    ) -> Result<Arrival> {
         let (mailbox, wanted) = self.wanted(source, tag)?;
         let mut found = mailbox.take_shelved(wanted);
-        self.origin().wait(|| {
+        self.wait_offering(offer, || {
             if found.is_none() {
                 found = mailbox.take_arriving(wanted);
             }
@@ -80,7 +137,7 @@ impl World {
     }
 
     /// Brings a message to where it shall lie, which is as long.
-    fn deliver(&self, message: Arrival, place: &mut [u8]) -> Result<Received> {
+    fn deliver(&self, offer: &mut Option<Offer<'_>>, message: Arrival, place: &mut [u8]) -> Result<Received> {
         let received = message.received();
         match message.body {
             Body::Here(data) => {
@@ -89,20 +146,20 @@ impl World {
                     self.service().desk().received(received.bytes);
                 }
             }
-            Body::Offered(serial) => self.fetch(received.source, serial, place)?,
+            Body::Offered(serial) => self.fetch(offer, received.source, serial, place)?,
         }
         Ok(received)
     }
 
     /// Has its sender send an offered message.
-    fn fetch(&self, source: usize, serial: u64, place: &mut [u8]) -> Result<()> {
+    fn fetch(&self, offer: &mut Option<Offer<'_>>, source: usize, serial: u64, place: &mut [u8]) -> Result<()> {
         let bytes = place.len();
         self.service().desk().lend(source, serial, place, |arrived| {
             let clear = Piece { serial, ..Piece::zeroed() };
             let slot = self.post_to(source, CLEAR, bytemuck::bytes_of(&clear), &[], false);
             self.origin().collect(slot, |_| ())?;
             // Acquire: pairs with the release after the last piece.
-            self.origin().wait(|| arrived.load(Ordering::Acquire) == bytes);
+            self.wait_offering(offer, || arrived.load(Ordering::Acquire) == bytes);
             Ok(())
         })
     }

@@ -33,40 +33,66 @@ impl World {
     /// # Errors
     /// [`Error::Rank`] if there is no such rank; [`Error::Argument`] in a thread that only attached.
     pub fn send_to<T: Pod>(&self, target: usize, tag: i32, data: &[T]) -> Result<()> {
+        if let Some(offer) = self.begin_send(target, tag, bytemuck::cast_slice(data))? {
+            self.finish_send(offer);
+        }
+        Ok(())
+    }
+
+    /// Sends a message, or offers it, which is to be finished then.
+    pub(super) fn begin_send<'a>(&self, target: usize, tag: i32, data: &'a [u8]) -> Result<Option<Offer<'a>>> {
         let mailbox = &self.primary()?.mailbox;
         if target >= self.size() {
             return Err(Error::Rank { rank: target, size: self.size() });
         }
-        let data: &[u8] = bytemuck::cast_slice(data);
         if target == self.rank() {
             mailbox.keep(target, tag, data);
-            return Ok(());
+            return Ok(None);
         }
         let letter = Letter { tag, zero: 0, serial: mailbox.next_serial(), length: data.len() as u64 };
         let short = data.len() <= EAGER_MAX;
         if short && mailbox.may_go_unasked(target, data.len()) {
             self.post_to(target, MESSAGE, bytemuck::bytes_of(&letter), data, true);
-            return Ok(());
+            return Ok(None);
         }
         let desk = self.service().desk();
         desk.open_offer(letter.serial);
         let (handler, with) = if short { (ASK, data) } else { (OFFER, &[][..]) };
         let slot = self.post_to(target, handler, bytemuck::bytes_of(&letter), with, false);
-        let taken = self.origin().collect(slot, |reply| reply == [1]).inspect_err(|_| desk.close_offer())?;
-        if taken {
+        let taken = self.origin().collect(slot, |reply| reply == [1]);
+        if !matches!(taken, Ok(false)) {
             desk.close_offer();
-            return Ok(());
         }
-        self.origin().wait(|| desk.cleared());
-        self.push(target, letter.serial, data);
-        Ok(())
+        Ok((!taken?).then_some(Offer { target, serial: letter.serial, data }))
     }
 
-    /// Sends the data of a message that was cleared.
-    fn push(&self, target: usize, serial: u64, data: &[u8]) {
+    /// Waits until an offer is cleared, and sends what was offered.
+    pub(super) fn finish_send(&self, offer: Offer<'_>) {
+        let desk = self.service().desk();
+        self.origin().wait(|| desk.cleared());
+        let Offer { target, serial, data } = offer;
         for (number, piece) in data.chunks(STAGING_BYTES).enumerate() {
             let header = Piece { serial, offset: (number * STAGING_BYTES) as u64 };
             self.post_to(target, DATA, bytemuck::bytes_of(&header), piece, true);
         }
     }
+
+    /// Waits until `ready`; if the offer that is open, if any, is cleared meanwhile, sends what was offered.
+    pub(super) fn wait_offering(&self, offer: &mut Option<Offer<'_>>, mut ready: impl FnMut() -> bool) {
+        let desk = self.service().desk();
+        loop {
+            self.origin().wait(|| ready() || (offer.is_some() && desk.cleared()));
+            match offer.take_if(|_| desk.cleared()) {
+                Some(cleared) => self.finish_send(cleared),
+                None => return,
+            }
+        }
+    }
+}
+
+/// A message that waits for its receiver.
+pub(super) struct Offer<'a> {
+    target: usize,
+    serial: u64,
+    data: &'a [u8],
 }
