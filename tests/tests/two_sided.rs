@@ -221,13 +221,13 @@ fn who_exchanges_need_not_agree_who_sends_first() {
             let (to, from) = ((me + shift) % size, (me + size - shift) % size);
             let len = |rank: usize| [100, 300_000, 20_000, 0][(rank + shift) % 4];
             let mut theirs = vec![0u8; len(from)];
-            let received = world.exchange(to, me as i32, &pattern(me, len(me)), from, Tag::Any, &mut theirs).unwrap();
+            let received = world.send_receive(to, me as i32, &pattern(me, len(me)), from, Tag::Any, &mut theirs).unwrap();
             assert_eq!(received, Received { source: from, tag: from as i32, bytes: len(from) });
             assert!(theirs == pattern(from, len(from)));
         }
         // A buffer too short: what was to be sent is sent, what came stays.
         let (to, from) = ((me + 1) % size, (me + size - 1) % size);
-        let refused = world.exchange(to, 9, &[me as u8; 10_000], from, 9, &mut []);
+        let refused = world.send_receive(to, 9, &[me as u8; 10_000], from, 9, &mut []);
         assert!(matches!(refused, Err(Error::BufferTooShort { bytes: 10_000, room: 0, .. })), "{refused:?}");
         let left = world.receive_vec::<u8>(from, 9).unwrap().1;
         assert_eq!(left, [from as u8; 10_000]);

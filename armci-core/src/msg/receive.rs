@@ -37,7 +37,7 @@ impl World {
     /// let (left, right) = ((me + size - 1) % size, (me + 1) % size);
     /// let mine = vec![me as f64; 100_000];
     /// let mut theirs = vec![0.0; 100_000];
-    /// world.exchange(right, 1, &mine, left, 1, &mut theirs)?;
+    /// world.send_receive(right, 1, &mine, left, 1, &mut theirs)?;
     /// assert_eq!(theirs, vec![left as f64; 100_000]);
     /// world.finalize()
     /// # }
@@ -46,7 +46,7 @@ impl World {
     /// # Errors
     /// As [`World::send_to`], or if a rank does not exist: nothing was sent then. If the message that came does not
     /// suit `buffer`, as [`World::receive`]: `data` is sent all the same, which may wait for its receive.
-    pub fn exchange<T: Pod>(
+    pub fn send_receive<T: Pod>(
         &self,
         to: usize,
         tag: i32,
