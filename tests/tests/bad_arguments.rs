@@ -339,6 +339,7 @@ fn an_address_is_located_where_it_is_allocated_and_nowhere_else() {
         let freed = world.allocate(8 * LEN).unwrap();
         let freed_at: Vec<_> = (0..size).map(|rank| world.address(&freed, rank).unwrap()).collect();
         world.free(freed).unwrap();
+        world.barrier().unwrap();
         let on_the_stack = 0u8;
         for (rank, freed_at) in freed_at.into_iter().enumerate() {
             let start = world.address(&region, rank).unwrap();

@@ -1,7 +1,9 @@
 //! A rank's operations to one place take effect in program order, also where the path changes in between.
 
-use armci_core::config::{Path, Protocol};
-use armci_core::{Statistics, Strided, World};
+use std::time::Duration;
+
+use armci_core::config::{Conflicts, Path, Protocol};
+use armci_core::{ConflictCounts, GlobalPtr, Strided, World};
 use tests::{Ranks, for_each};
 
 const PATHS: [Path; 2] = [Path::Rma, Path::Am];
@@ -37,7 +39,7 @@ thread_local! {
     static LINE: std::cell::OnceCell<armci_core::Region> = const { std::cell::OnceCell::new() };
 }
 
-fn at(world: &World, target: usize) -> armci_core::GlobalPtr<i64> {
+fn at(world: &World, target: usize) -> GlobalPtr<i64> {
     LINE.with(|line| line.get_or_init(|| own_line(world)).at(target, 8 * world.rank()))
 }
 
@@ -213,35 +215,144 @@ fn a_fenced_put_is_there_before_the_flag() {
     });
 }
 
-/// The matrix-multiply pattern: gets of A by the other path wait for nothing while accumulates to C are under way.
+/// Rank 1 serves nobody while rank 0 runs `body`: messages to it are outstanding for certain. Its hold ends by itself
+/// after a while, so whoever waits for one of them does wait, and goes on.
+fn while_messages_are_outstanding(world: &World, body: impl FnOnce()) {
+    const WHILE: Duration = Duration::from_millis(500);
+    let begun = world.allocate(8).unwrap();
+    world.put_value(0i64, begun.at(world.rank(), 0)).unwrap();
+    world.barrier().unwrap();
+    match world.rank() {
+        0 => {
+            while world.get_value::<i64>(begun.at(1, 0)).unwrap() == 0 {
+                std::thread::yield_now();
+            }
+            body();
+        }
+        1 => {
+            let held = world.hold_service();
+            world.put_value(1i64, begun.at(1, 0)).unwrap();
+            std::thread::sleep(WHILE);
+            drop(held);
+        }
+        _ => {}
+    }
+    world.barrier().unwrap();
+    world.free(begun).unwrap();
+}
+
+/// What keeping order did since `before`: waits, waits avoided, waits for other regions.
+fn since(world: &World, before: ConflictCounts) -> [u64; 3] {
+    let now = world.statistics().conflicts;
+    [now.waits - before.waits, now.avoided - before.avoided, now.false_waits - before.false_waits]
+}
+
+/// The pattern of a matrix multiply: accumulates to C by message, gets of A and B by remote memory access between
+/// them; then a get of C.
+fn multiply(world: &World) {
+    let [a, b, c] = [1i64, 2, 0].map(|value| {
+        let region = world.allocate(1 << 13).unwrap();
+        world.put(&[value; 1 << 10], region.at(world.rank(), 0)).unwrap();
+        region
+    });
+    world.barrier().unwrap();
+    let by_message = Protocol { accumulate: Path::Am, ..Protocol::all(Path::Rma) };
+    while_messages_are_outstanding(world, || {
+        world.set_protocol(by_message);
+        let before = world.statistics().conflicts;
+        for _ in 0..10 {
+            world.accumulate(1i64, &[1; 1 << 10], c.at(1, 0)).unwrap();
+            for (from, value) in [(&a, 1), (&b, 2)] {
+                let mut block = [0i64; 8];
+                world.get(from.at(1, 0), &mut block).unwrap();
+                assert_eq!(block, [value; 8]);
+            }
+        }
+        match world.config().conflicts {
+            Conflicts::Region => assert_eq!(since(world, before), [0, 20, 0], "gets of A and B waited"),
+            Conflicts::Target => {
+                let [waits, avoided, false_waits] = since(world, before);
+                assert!(waits == 0 && avoided == 0 && false_waits > 0, "gets of A and B did not wait");
+            }
+            _ => {}
+        }
+        let mut block = [0i64; 8];
+        world.get(c.at(1, 0), &mut block).unwrap();
+        assert_eq!(block, [10; 8], "a get of C sees the accumulates before it");
+        if world.config().conflicts == Conflicts::Region {
+            assert_eq!(since(world, before), [1, 20, 0]);
+        }
+        world.set_protocol(world.config().protocol);
+    });
+    [c, b, a].into_iter().for_each(|region| world.free(region).unwrap());
+}
+
 #[test]
 fn another_region_is_not_waited_for() {
-    for ranks in [2, 3, 4] {
-        // Without progress threads, messages are under way for certain.
-        Ranks::new(ranks).env("ARMCI_PROGRESS", "none").run(|world| {
-            let (a, c) = (world.allocate(1 << 16).unwrap(), world.allocate(1 << 16).unwrap());
-            world.put(&[0i64; 1 << 13], c.at(world.rank(), 0)).unwrap();
-            world.barrier().unwrap();
-            world.set_protocol(Protocol { accumulate: Path::Am, ..Protocol::all(Path::Rma) });
-            let right = (world.rank() + 1) % world.size();
-            let before: Statistics = world.statistics();
-            let mut block = [0i64; 8];
-            for _ in 0..500 {
-                world.accumulate(1i64, &[1; 1024], c.at(right, 0)).unwrap();
-                world.get(a.at(right, 0), &mut block).unwrap();
+    for progress in ["thread", "none"] {
+        for ranks in [2, 3] {
+            Ranks::new(ranks).env("ARMCI_PROGRESS", progress).run(multiply);
+        }
+    }
+}
+
+#[test]
+fn tracking_by_target_waits_for_other_regions() {
+    Ranks::new(2).env("ARMCI_CONFLICTS", "target").run(multiply);
+}
+
+/// The test above notices a tracker that does not track.
+#[test]
+fn a_broken_tracker_is_found_out() {
+    let outcome = Ranks::new(2).env("ARMCI_CONFLICTS", "off").expect_failure(multiply);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(said.contains("a get of C sees the accumulates before it"), "{said}");
+}
+
+/// A get that is not waited for is an outstanding read: a later write by another path waits for it, a read does not.
+fn read_then_write(world: &World) {
+    let [region, other] = [7i64, 8].map(|value| {
+        let region = world.allocate(1 << 10).unwrap();
+        world.put(&[value; 1 << 7], region.at(world.rank(), 0)).unwrap();
+        region
+    });
+    world.barrier().unwrap();
+    let writes: [&dyn Fn(GlobalPtr<i64>); 4] = [
+        &|place| world.put(&[0; 100], place).unwrap(),
+        &|place| world.accumulate(1, &[1; 100], place).unwrap(),
+        &|place| assert_eq!(world.fetch_add(place, 1).unwrap(), 7),
+        &|place| world.notify(place, 1).unwrap(),
+    ];
+    for write in writes {
+        while_messages_are_outstanding(world, || {
+            let place = region.at::<i64>(1, 0);
+            world.set_protocol(Protocol { get: Path::Am, ..Protocol::all(Path::Rma) });
+            let get = world.get_nb(place, vec![0; 100]).unwrap();
+            world.set_protocol(Protocol::all(Path::Rma));
+            let before = world.statistics().conflicts;
+            assert_eq!(world.get_value(place).unwrap(), 7);
+            assert_eq!(since(world, before), [0, 0, 0], "a get waited for a get");
+            world.put_value(9, other.at::<i64>(1, 0)).unwrap();
+            assert_eq!(since(world, before)[0], 0, "a put waited for a get from another region");
+            write(place);
+            assert_eq!(get.wait().unwrap(), [7; 100], "a get sees no write behind it");
+            if world.config().conflicts == Conflicts::Region {
+                assert_eq!(since(world, before), [1, 1, 0]);
             }
-            let after = world.statistics();
-            assert_eq!(after.conflicts.waits, before.conflicts.waits, "reads of another region waited");
-            assert!(
-                after.conflicts.avoided > before.conflicts.avoided,
-                "no accumulate was under way: nothing was tested"
-            );
-            // But a get of C waits, and sees all of them.
-            world.get(c.at(right, 0), &mut block).unwrap();
-            assert_eq!(block, [500; 8]);
-            world.barrier().unwrap();
-            world.free(c).unwrap();
-            world.free(a).unwrap();
+            world.put(&[7; 100], place).unwrap();
         });
     }
+    [other, region].into_iter().for_each(|region| world.free(region).unwrap());
+}
+
+#[test]
+fn a_write_waits_for_the_get_before_it() {
+    Ranks::new(2).run(read_then_write);
+}
+
+#[test]
+fn a_tracker_that_forgets_reads_is_found_out() {
+    let outcome = Ranks::new(2).env("ARMCI_CONFLICTS", "off").expect_failure(read_then_write);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(said.contains("a get sees no write behind it"), "{said}");
 }

@@ -221,7 +221,8 @@ fn who_exchanges_need_not_agree_who_sends_first() {
             let (to, from) = ((me + shift) % size, (me + size - shift) % size);
             let len = |rank: usize| [100, 300_000, 20_000, 0][(rank + shift) % 4];
             let mut theirs = vec![0u8; len(from)];
-            let received = world.send_receive(to, me as i32, &pattern(me, len(me)), from, Tag::Any, &mut theirs).unwrap();
+            let received =
+                world.send_receive(to, me as i32, &pattern(me, len(me)), from, Tag::Any, &mut theirs).unwrap();
             assert_eq!(received, Received { source: from, tag: from as i32, bytes: len(from) });
             assert!(theirs == pattern(from, len(from)));
         }

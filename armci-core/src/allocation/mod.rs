@@ -101,6 +101,10 @@ impl World {
     /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`].
     pub fn address(&self, region: &Region, rank: usize) -> Result<*mut u8> {
         self.own(region)?;
+        let size = region.separate.as_ref().map_or(self.size(), Separate::members);
+        if rank >= size {
+            return Err(Error::Rank { rank, size });
+        }
         self.address_of(region.at::<u8>(rank, 0))
     }
 
@@ -122,14 +126,28 @@ impl World {
     pub fn locate(&self, rank: usize, address: *const u8) -> Result<GlobalPtr<u8>> {
         let node = self.node();
         let slot = node.reach(rank)?;
-        let found = node.window().resolve(address as usize).filter(|(found, _)| *found == slot);
-        let found = found.and_then(|(_, offset)| Some((offset, node.region_at(slot, offset)?)));
-        match found {
-            Some((offset, (id, part))) if offset.wrapping_sub(part.offset) <= part.len => {
+        let nowhere = || Error::Address { rank, address: address as usize };
+        let (found, offset) = node.window().resolve(address as usize).ok_or_else(nowhere)?;
+        if found != slot {
+            return Err(nowhere());
+        }
+        match node.region_at(slot, offset) {
+            Some((id, part)) if offset - part.offset < part.len => {
                 Ok(GlobalPtr::new(id, rank as u32, offset - part.offset))
             }
-            _ => Err(Error::Address { rank, address: address as usize }),
+            _ => self.locate_end(slot, offset).map(|(id, at)| GlobalPtr::new(id, rank as u32, at)).ok_or_else(nowhere),
         }
+    }
+
+    /// The region that ends at an offset in a slot, and its length: a pointer there may be named, but nothing reached.
+    #[cold]
+    fn locate_end(&self, slot: usize, offset: u64) -> Option<(RegionId, u64)> {
+        let at = |offset: u64| self.node().region_at(slot, offset);
+        let (id, part) = at(offset).filter(|(_, part)| part.offset + part.len == offset).or_else(|| {
+            let before = offset.checked_sub(1)?;
+            at(before).filter(|(_, part)| part.offset + part.len == offset)
+        })?;
+        Some((id, part.len))
     }
 }
 

@@ -37,6 +37,11 @@ pub(super) struct Separate {
 }
 
 impl Separate {
+    /// How many have a part.
+    pub(super) fn members(&self) -> usize {
+        self.gathering.len()
+    }
+
     #[inline(never)]
     pub(super) fn at<T: Pod>(&self, member: usize, offset: u64) -> GlobalPtr<T> {
         let Some(rank) = self.gathering.members().get(member) else {

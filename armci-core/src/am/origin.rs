@@ -306,7 +306,7 @@ impl Origin {
             !self.any_sent(|sent| sent.is_of(which))
         };
         self.detached.get() == 0 || complete() || {
-            self.service.advance(Server::Waiter);
+            self.serve();
             complete()
         }
     }
@@ -407,7 +407,13 @@ impl Origin {
 
     /// Serves what waits in this rank's inbox, if nobody is at it.
     pub(crate) fn serve(&self) {
-        self.service.advance(Server::Waiter);
+        if self.service.has_message() {
+            self.service.advance(Server::Waiter);
+            // Serving stopped at a limit, perhaps, after the server had found us at it and gone to sleep.
+            if self.service.has_message() {
+                self.transport.pass_on();
+            }
+        }
     }
 
     /// Sleeps until `ready` may hold or there is a message to serve.
@@ -526,12 +532,7 @@ impl Help for Origin {
     fn leave(&self) {
         self.transport.end_looking();
         // A sender may have seen us looking just before: its message is ours to serve, or to pass on.
-        if self.service.has_message() {
-            self.service.advance(Server::Waiter);
-            if self.service.has_message() {
-                self.transport.pass_on();
-            }
-        }
+        self.serve();
     }
 }
 

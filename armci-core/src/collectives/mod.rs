@@ -167,7 +167,7 @@ pub struct Arrival {
 impl Arrival {
     /// Whether all have arrived. Serves this rank's messages, so that who asks again and again holds nobody up.
     pub fn test(&mut self) -> bool {
-        self.world.service().advance(Server::Waiter);
+        self.world.origin().serve();
         if self.epoch.is_some_and(|epoch| self.gathering.test(epoch)) {
             self.epoch = None;
         }
