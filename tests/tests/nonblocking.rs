@@ -231,10 +231,7 @@ fn scopes_and_raw_handles_of_every_shape_agree_with_the_reference() {
                         }?;
                         match index {
                             0 => assert_eq!(handle.wait()?, expected(shape)),
-                            1 => {
-                                while !handle.test() {}
-                                forget(handle);
-                            }
+                            1 => while !handle.test() {},
                             2 => scope.wait_rank(right)?,
                             _ => {}
                         }
@@ -309,9 +306,9 @@ fn a_dropped_or_forgotten_buffer_is_not_written_later() {
         for round in 0..200 {
             let handle = world.get_nb(region.at::<i64>(right, 0), vec![-1; 100]).unwrap();
             if round % 2 == 0 {
-                drop(handle)
+                drop(handle);
             } else {
-                forget(handle)
+                forget(handle);
             }
             // The allocator likes to give the same memory again.
             let fresh: Vec<_> = (0..4).map(|_| vec![round; 100]).collect();
@@ -331,7 +328,7 @@ fn a_panic_in_a_scope_waits_for_its_gets() {
         let ends = catch_unwind(AssertUnwindSafe(|| {
             world.nonblocking(|scope| {
                 for buffer in &mut buffers {
-                    forget(scope.get(region.at(right, 5), buffer)?);
+                    scope.get(region.at(right, 5), buffer)?;
                 }
                 if world.size() > 0 {
                     std::panic::resume_unwind(Box::new("enough"));
@@ -344,7 +341,7 @@ fn a_panic_in_a_scope_waits_for_its_gets() {
         // An error that is not the operations' own ends a scope early, too.
         let [first, second, ..] = &mut buffers[..] else { unreachable!("there are 20") };
         let failed = world.nonblocking(|scope| {
-            forget(scope.get(region.at(right, 0), first)?);
+            scope.get(region.at(right, 0), first)?;
             scope.get(region.at(right, LEN), second).map(drop)
         });
         assert!(matches!(failed, Err(Error::Bounds { .. })));

@@ -43,10 +43,9 @@ impl<B: Buffer> Handle<B> {
     /// [`Error::Refused`](crate::Error::Refused) if the target did not serve it. The buffer, which holds nobody knows what, is dropped.
     /// [`Error::Job`] if the world it was started in is gone.
     pub fn wait(mut self) -> Result<B> {
-        let completed = self.complete();
-        // Only what was taken leaves none behind, and that is here.
-        let buffer = self.take();
-        completed.map(|()| buffer.expect("a handle has its buffer until it is waited for"))
+        self.complete()?;
+        // Without its buffer, `self` waits for nothing when it is dropped.
+        self.take().ok_or_else(world_gone)
     }
 
     /// Whether it is locally complete (`ARMCI_Test`). Serves this rank's messages if not, so it may be asked in a loop.
@@ -62,7 +61,7 @@ impl<B: Buffer> Handle<B> {
     fn complete(&self) -> Result<()> {
         match self.world() {
             Some(world) => world.origin().complete(Which::Op(self.op)),
-            None => Err(Error::Job("the world of a non-blocking operation is gone: wait before it is dropped".into())),
+            None => Err(world_gone()),
         }
     }
 
@@ -71,6 +70,10 @@ impl<B: Buffer> Handle<B> {
         // SAFETY: TAKEN-APART, and the callers have called `complete`.
         self.parts.take().map(|parts| unsafe { B::from_parts(parts) })
     }
+}
+
+fn world_gone() -> Error {
+    Error::Job("the world of a non-blocking operation is gone: wait before it is dropped".into())
 }
 
 impl<B: Buffer> Drop for Handle<B> {
