@@ -4,6 +4,7 @@
 //! checked there, and kept in [`Config`]. [`SETTINGS`] is the only list of
 //! them: the README's table is printed from it, and a test holds both together.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -48,6 +49,18 @@ pub const SETTINGS: &[Setting] = &[
         meaning: "how much memory the ranks of a node may allocate together",
     },
     Setting {
+        name: "ARMCI_RESOLVE",
+        values: "`table`, `cache`",
+        default: "`table`",
+        meaning: "how a rank finds where a region lies on another rank of its node: in that rank's table, or through its cache of remote regions, as between nodes (for study)",
+    },
+    Setting {
+        name: "ARMCI_REGION_CACHE",
+        values: "entries, at least 1",
+        default: "1024",
+        meaning: "remote regions that each communicating thread's cache holds",
+    },
+    Setting {
         name: "ARMCI_SPIN",
         values: "microseconds",
         default: "50, or 0 with more ranks than cores",
@@ -77,6 +90,15 @@ pub enum Path {
     Rma,
     /// By active message, always.
     Am,
+}
+
+/// How a rank finds where a region lies on another rank of its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Resolve {
+    /// In that rank's table.
+    Table,
+    /// Through its own cache of remote regions, which asks that rank by message.
+    Cache,
 }
 
 /// The path asked for, per kind of operation.
@@ -123,6 +145,10 @@ pub struct Config {
     pub slot: Option<u64>,
     /// Memory the ranks of a node may allocate together in bytes, if asked for.
     pub memory: Option<u64>,
+    /// How regions on other ranks of the node are found.
+    pub resolve: Resolve,
+    /// Entries of the cache of remote regions.
+    pub region_cache: NonZeroU32,
     /// How long a wait spins before it sleeps, if asked for.
     pub spin: Option<Duration>,
     /// How far operations are kept apart.
@@ -138,6 +164,8 @@ impl Default for Config {
             memory: None,
             spin: None,
             conflicts: Conflicts::Region,
+            resolve: Resolve::Table,
+            region_cache: NonZeroU32::new(1024).unwrap_or(NonZeroU32::MIN),
         }
     }
 }
@@ -173,6 +201,12 @@ impl Config {
                 .filter(|bytes| bytes.is_power_of_two() && *bytes >= 16 << 20)
                 .map(|bytes| self.slot = Some(bytes)),
             "ARMCI_MEMORY" => parse_bytes(value).map(|bytes| self.memory = Some(bytes)),
+            "ARMCI_RESOLVE" => match value {
+                "table" => Some(self.resolve = Resolve::Table),
+                "cache" => Some(self.resolve = Resolve::Cache),
+                _ => None,
+            },
+            "ARMCI_REGION_CACHE" => value.parse().ok().map(|entries| self.region_cache = entries),
             "ARMCI_SPIN" => value.parse().ok().map(|us| self.spin = Some(Duration::from_micros(us))),
             "ARMCI_CONFLICTS" => parse_conflicts(value).map(|conflicts| self.conflicts = conflicts),
             _ => unreachable!("every setting of the table has an arm here"),

@@ -28,18 +28,20 @@ use progress_thread::ProgressThread;
 use crate::am::origin::Origin;
 use crate::am::service::Service;
 use crate::collectives::Gathering;
-use crate::config::{Config, Protocol};
+use crate::config::{Config, Path, Protocol, Resolve};
 use crate::error::{Error, Result};
 use crate::job::Bootstrap;
 use crate::memory::books::Books;
 use crate::memory::heap::PAGE;
 use crate::memory::private::Private;
+use crate::memory::region::REGISTERED;
+use crate::memory::region_cache::RegionCache;
 use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
 use crate::team::Teams;
-use crate::transport::{Transport, Wire};
+use crate::transport::{Capabilities, Transport, Wire};
 use crate::world::World;
 
 /// What all threads of a rank share.
@@ -112,7 +114,10 @@ impl Shared {
 /// A thread's context. Whoever has it is its only thread.
 pub(crate) struct Context {
     pub(crate) protocol: Cell<Protocol>,
-    pub(crate) open: Cell<bool>,
+    state: Cell<u8>,
+    direct: DirectBelow,
+    /// What is known of regions elsewhere, if they are resolved through it.
+    pub(crate) cache: Option<RefCell<RegionCache>>,
     pub(crate) node: Arc<Node>,
     pub(crate) transport: Wire,
     pub(crate) origin: Origin,
@@ -141,9 +146,15 @@ impl Context {
         let tracking = shared.config.conflicts;
         let (spin, crowded) = (shared.spin, shared.crowded);
         let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking);
+        let cache = (shared.config.resolve == Resolve::Cache)
+            .then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));
+        let direct = DirectBelow::default();
+        direct.set(shared.config.protocol, transport.capabilities());
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),
-            open: Cell::new(true),
+            state: Cell::new(if cache.is_some() { CACHED } else { PLAIN }),
+            direct,
+            cache,
             node: node.clone(),
             transport: transport.clone(),
             origin,
@@ -155,12 +166,72 @@ impl Context {
     }
 }
 
+/// The state of a context in which an operation has nothing to look out for.
+const PLAIN: u8 = 0;
+/// Bits of the other states: the thread has left; places are resolved through the cache.
+const LEFT: u8 = 1;
+const CACHED: u8 = 2;
+
+impl Context {
+    /// Whether an operation goes its shortest way: the thread has not left, and nothing unusual was asked for.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.state.get() == PLAIN
+    }
+
+    /// Whether the thread has not left.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.get() & LEFT == 0
+    }
+
+    /// Notes that the thread has left.
+    pub(crate) fn leave(&self) {
+        self.state.set(self.state.get() | LEFT);
+    }
+
+    /// Changes the path of operations.
+    pub(crate) fn set_protocol(&self, protocol: Protocol) {
+        self.protocol.set(protocol);
+        self.direct.set(protocol, self.transport.capabilities());
+    }
+
+    /// Below which region index an operation goes by remote memory access.
+    #[inline(always)]
+    pub(crate) fn direct(&self) -> &DirectBelow {
+        &self.direct
+    }
+}
+
+/// For each kind of operation, the region index below which it goes by remote memory access: that of regions outside
+/// the window, which nobody but their owner reaches so; or 0, if messages were asked for or the transport cannot.
+#[derive(Debug, Default)]
+pub(crate) struct DirectBelow {
+    pub(crate) put: Cell<u32>,
+    pub(crate) get: Cell<u32>,
+    pub(crate) accumulate: Cell<u32>,
+    pub(crate) rmw: Cell<u32>,
+    /// Flags: put, with the atomics that wake who waits.
+    pub(crate) signal: Cell<u32>,
+}
+
+impl DirectBelow {
+    fn set(&self, protocol: Protocol, can: Capabilities) {
+        let below = |asked: Path, capable: bool| if asked == Path::Rma && capable { REGISTERED.start } else { 0 };
+        self.put.set(below(protocol.put, can.rma));
+        self.get.set(below(protocol.get, can.rma));
+        self.accumulate.set(below(protocol.accumulate, can.accumulate));
+        self.rmw.set(below(protocol.rmw, can.rmw));
+        self.signal.set(below(protocol.put, can.rma && can.rmw));
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         if self.primary.is_some() {
             return;
         }
-        if self.open.get() {
+        if self.is_open() {
             // A slot may be given to the next thread only once nobody replies to it any more.
             self.transport.fence();
             self.origin.quiesce();
@@ -231,7 +302,7 @@ impl Threads {
     pub fn attach(&self) -> Result<World> {
         // Counted first: who finalizes finds either the count or the closed gate.
         let attached = self.shared.attached.fetch_add(1, Ordering::AcqRel);
-        if attached >= LEFT {
+        if attached >= CLOSED {
             self.shared.attached.fetch_sub(1, Ordering::AcqRel);
             return Err(has_left(self.shared.node.who().rank));
         }
@@ -242,13 +313,13 @@ impl Threads {
     }
 }
 
-/// Added to the count of attached threads when the rank leaves.
-const LEFT: usize = usize::MAX / 2;
+/// Takes the place of the count of attached threads when the rank leaves.
+const CLOSED: usize = usize::MAX / 2;
 
 impl Shared {
     /// Lets no thread attach any more, unless some are attached, whose number is the error.
     pub(crate) fn close(&self) -> std::result::Result<(), usize> {
-        self.attached.compare_exchange(0, LEFT, Ordering::AcqRel, Ordering::Acquire).map(drop)
+        self.attached.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire).map(drop)
     }
 }
 

@@ -89,7 +89,7 @@ mod transport;
 mod world;
 
 pub use accumulate::kernels::{Accumulate, ElementKind};
-pub use allocation::{LocalRegion, Region};
+pub use allocation::{LocalRegion, Region, Registered};
 pub use am::{Delivery, HandlerId, HeldService, Landed, Reply};
 pub use collectives::{Arrival, Number, Reduce};
 pub use config::Config;
@@ -102,6 +102,6 @@ pub use mutex::Mutexes;
 pub use node::message::{INLINE_MAX, STAGING_BYTES};
 pub use rma::{Segment, Segments, Strided};
 pub use rmw::{SharedCounter, Word};
-pub use stats::{ConflictCounts, Statistics, Volume};
+pub use stats::{CacheCounts, ConflictCounts, Statistics, Volume};
 pub use team::Team;
 pub use world::World;

@@ -99,16 +99,15 @@ impl World {
     /// As [`World::put_notify`].
     pub fn notify(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         self.resolve(flag, FLAG as u64)?;
-        if self.raises_directly() {
+        if self.raises_directly(flag) {
             self.fence(flag.rank())?;
         }
         self.raise(flag, value)
     }
 
     /// Whether a flag is set by remote memory access.
-    fn raises_directly(&self) -> bool {
-        let capabilities = self.transport().capabilities();
-        self.direct(self.protocol().put, capabilities.rma && capabilities.rmw)
+    fn raises_directly(&self, flag: GlobalPtr<i64>) -> bool {
+        flag.region.index < self.direct().signal.get()
     }
 
     /// As [`World::notify`], but what went by messages may still be under way.
@@ -116,7 +115,7 @@ impl World {
         let to = self.resolve(flag, FLAG as u64)?;
         self.aligned(flag, FLAG, "a flag")?;
         self.count().put(FLAG);
-        if self.raises_directly() {
+        if self.raises_directly(flag) {
             self.origin().order(flag.rank(), flag.region, Access::Put);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().signal(to, value as u64) };

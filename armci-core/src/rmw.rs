@@ -66,6 +66,24 @@ impl World {
         self.read_modify_write(place, RmwKind::FetchAdd, value, value)
     }
 
+    /// Adds `value` to the word at `place`; as [`World::fetch_add`].
+    ///
+    /// # Errors
+    /// As [`World::fetch_add`].
+    #[inline]
+    pub fn add<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<()> {
+        self.fetch_add(place, value).map(drop)
+    }
+
+    /// Returns what the word at `place` holds, read as one; as [`World::fetch_add`] of nothing.
+    ///
+    /// # Errors
+    /// As [`World::fetch_add`].
+    #[inline]
+    pub fn fetch<T: Word>(&self, place: GlobalPtr<T>) -> Result<T> {
+        self.read_modify_write(place, RmwKind::FetchAdd, T::zeroed(), T::zeroed())
+    }
+
     /// Puts `value` into the word at `place` and returns what it held (`ARMCI_SWAP`); as [`World::fetch_add`].
     ///
     /// # Errors
@@ -91,7 +109,7 @@ impl World {
         self.aligned(place, bytes, "an atomic operation")?;
         self.count().rmw(bytes);
         let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
-        let found = if self.direct(self.protocol().rmw, self.transport().capabilities().rmw) {
+        let found = if place.region.index < self.direct().rmw.get() {
             self.origin().order(place.rank(), place.region, Access::ReadModifyWrite);
             // SAFETY: REGION-LIVE, aligned.
             unsafe { self.transport().rmw(at, rmw) }

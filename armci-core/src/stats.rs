@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 pub use crate::consistency::ConflictCounts;
+pub use crate::memory::region_cache::CacheCounts;
 
 /// Calls and bytes of one kind of operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Statistics {
     pub served_by_main: u64,
     /// What keeping this rank's operations in order cost, and what tracking by region saved.
     pub conflicts: ConflictCounts,
+    /// Look-ups of regions through this thread's cache, if `ARMCI_RESOLVE=cache`.
+    pub region_cache: CacheCounts,
     /// Bytes that the ranks of this node have been granted together.
     pub node_memory: u64,
 }

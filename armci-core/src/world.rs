@@ -18,11 +18,12 @@ use crate::am::origin::Origin;
 use crate::am::service::{HeldService, Service};
 use crate::collectives::{Collective, Gathering};
 use crate::config::{Config, Progress, Protocol};
-use crate::context::{Context, Primary, Shared, Threads, has_left};
+use crate::context::{Context, DirectBelow, Primary, Shared, Threads, has_left};
 use crate::error::{Error, Result};
 use crate::job;
 use crate::memory::books::Books;
 use crate::memory::private::Private;
+use crate::memory::region_cache::RegionCache;
 use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::stats::{Counters, Statistics};
@@ -133,7 +134,7 @@ impl World {
 
     /// Changes the path of this rank's operations from here on; their order is kept across the change.
     pub fn set_protocol(&self, protocol: Protocol) {
-        self.context.protocol.set(protocol);
+        self.context.set_protocol(protocol);
     }
 
     /// Leaves the job in order: everything is complete everywhere, then the progress thread stops. Collective.
@@ -153,7 +154,7 @@ impl World {
         // Even a rank with something to report must meet the others.
         let fenced = self.fence_all();
         let met = self.meet_everybody();
-        self.context.open.set(false);
+        self.context.leave();
         drop(primary.progress.borrow_mut().take());
         met?;
         primary.bootstrap.borrow_mut().goodbye()?;
@@ -177,7 +178,7 @@ impl World {
         }
         self.origin().quiesce();
         let fenced = self.fence_all();
-        self.context.open.set(false);
+        self.context.leave();
         fenced
     }
 
@@ -199,6 +200,7 @@ impl World {
             served_by_main,
             conflicts: self.origin().conflicts(),
             node_memory: self.node().ledger().granted(),
+            region_cache: self.cache().map(|cache| cache.borrow().counts()).unwrap_or_default(),
             ..self.count().volumes()
         }
     }
@@ -206,10 +208,27 @@ impl World {
     /// Refuses whatever needs other ranks once this one has left.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.context.open.get() {
+        if self.context.is_open() {
             return Ok(());
         }
         Err(has_left(self.rank()))
+    }
+
+    /// Whether an operation goes its shortest way; see [`Context::is_plain`].
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.context.is_plain()
+    }
+
+    /// Which operations go by remote memory access.
+    #[inline(always)]
+    pub(crate) fn direct(&self) -> &DirectBelow {
+        self.context.direct()
+    }
+
+    /// What this thread knows of regions elsewhere, if they are resolved so.
+    pub(crate) fn cache(&self) -> Option<&RefCell<RegionCache>> {
+        self.context.cache.as_ref()
     }
 
     /// The rank's part in what is collective; refused to threads that only attached, and once this rank has left.
@@ -250,6 +269,11 @@ impl World {
         self.node().reach_all()?;
         gathering.ready()?;
         Ok(Collective { world: self, gathering })
+    }
+
+    /// What the threads of this rank share.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.context.shared
     }
 
     /// What this rank hands out of its slot by itself.

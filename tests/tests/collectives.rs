@@ -301,31 +301,3 @@ fn parts_that_differ_much_are_taken_separately() {
         world.free(region).unwrap();
     });
 }
-
-#[test]
-fn local_regions_are_reached_by_all_and_not_after_their_end() {
-    matrix(|world| {
-        let mine: Vec<_> = (0..20).map(|number| world.allocate_local(100 * number + 8).unwrap()).collect();
-        for (number, region) in mine.iter().enumerate() {
-            let places = world.all_gather(&[region.at::<i64>(0)]).unwrap();
-            let right = (world.rank() + 1) % world.size();
-            world.put_value((1000 * world.rank() + number) as i64, places[right]).unwrap();
-            assert!(matches!(
-                world.put_value(0i64, places[right].add(100 * number / 8 + 1)),
-                Err(Error::Bounds { .. })
-            ));
-        }
-        world.barrier().unwrap();
-        let left = (world.rank() + world.size() - 1) % world.size();
-        for (number, region) in mine.into_iter().enumerate() {
-            let place = region.at::<i64>(0);
-            assert_eq!(world.get_value(place).unwrap(), (1000 * left + number) as i64);
-            let address = world.address_of(place).unwrap();
-            assert_eq!(world.locate(world.rank(), address).unwrap().rank(), world.rank());
-            world.free_local(region).unwrap();
-            assert!(matches!(world.get_value(place), Err(Error::NoRegion { .. })));
-            assert!(matches!(world.locate(world.rank(), address), Err(Error::Address { .. })));
-        }
-        world.barrier().unwrap();
-    });
-}

@@ -64,7 +64,7 @@ impl World {
     }
 
     /// Frees what [`World::allocate_local`] gave (`ARMCI_Free_local`). That nobody reaches for it any more is for the
-    /// program to know; who does later gets [`Error::NoRegion`].
+    /// program to know; who does later gets [`Error::NoRegion`], unless it resolves through a cache that still knows it.
     ///
     /// # Errors
     /// [`Error::NoRegion`] if it is not this world's.
@@ -73,6 +73,7 @@ impl World {
         if region.window != self.node().window().base() {
             return Err(Error::NoRegion { region: region.id, rank: self.rank() });
         }
+        self.forget(region.id);
         self.private().leave(region.id, region.block);
         Ok(())
     }

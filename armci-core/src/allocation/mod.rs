@@ -5,12 +5,15 @@
 //! | [`symmetric`] | the world | at one offset in every slot | one id on all ranks |
 //! | [`separate`] | a team; the world, where parts differ much | in private heaps | an id per rank, in a table of all |
 //! | [`local`] | one rank, by itself | in its private heap | an id of that rank |
+//! | [`registered`] | one rank, by itself | anywhere in its process | an id of that rank, reached by message |
 
 mod local;
+mod registered;
 mod separate;
 mod symmetric;
 
 pub use local::LocalRegion;
+pub use registered::Registered;
 
 use bytemuck::Pod;
 
@@ -71,6 +74,13 @@ impl World {
         match region.separate {
             None => self.free_symmetric(region),
             Some(_) => self.free_separate(region),
+        }
+    }
+
+    /// Takes a region that is gone out of what this thread knows of others'.
+    fn forget(&self, id: RegionId) {
+        if let Some(cache) = self.cache() {
+            cache.borrow_mut().forget(id);
         }
     }
 
@@ -143,10 +153,8 @@ impl World {
     #[cold]
     fn locate_end(&self, slot: usize, offset: u64) -> Option<(RegionId, u64)> {
         let at = |offset: u64| self.node().region_at(slot, offset);
-        let (id, part) = at(offset).filter(|(_, part)| part.offset + part.len == offset).or_else(|| {
-            let before = offset.checked_sub(1)?;
-            at(before).filter(|(_, part)| part.offset + part.len == offset)
-        })?;
+        let ends = |(_, part): &(RegionId, Part)| part.offset + part.len == offset;
+        let (id, part) = at(offset).filter(ends).or_else(|| at(offset.checked_sub(1)?).filter(ends))?;
         Some((id, part.len))
     }
 }

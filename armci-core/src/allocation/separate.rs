@@ -163,7 +163,10 @@ impl World {
         separate.gathering.ready()?;
         let fenced = self.fence_all();
         separate.gathering.meet(self.origin());
+        (0..separate.members()).for_each(|member| self.forget(separate.at::<u8>(member, 0).region));
         self.private().leave(id, block);
+        // Nobody reads the table from here on, and every part is gone.
+        separate.gathering.meet(self.origin());
         separate.block.into_iter().for_each(|table| self.private().free(table));
         debug_assert_eq!(separate.node.who(), self.node().who());
         fenced

@@ -182,6 +182,7 @@ impl World {
         self.own(&region)?;
         let Region { id, block, .. } = region;
         self.withdraw(id, &block);
+        self.forget(id);
         let mut books = primary.books.borrow_mut();
         books.note(u64::MAX, id);
         books.names.give_back(id);

@@ -26,6 +26,7 @@ pub(crate) const SIGNAL: u16 = 5;
 pub(crate) const PUT_LIST: u16 = 6;
 pub(crate) const GET_LIST: u16 = 7;
 pub(crate) const ACCUMULATE_LIST: u16 = 8;
+pub(crate) const DESCRIBE: u16 = 9;
 
 /// Bytes that say where a segment of a list lies in the target's part; what is put or added there follows them.
 pub(crate) const RECORD: usize = size_of::<u64>();
@@ -230,6 +231,16 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
             }
             Ok(0)
         }
+        DESCRIBE => {
+            let (id, _) = arguments::<u64>(incoming)?;
+            let id = RegionId::from_bits(id);
+            // The one thing a refusal may mean; its words are not read.
+            let part = node.mine().regions.part(id).ok_or_else(|| format!("region {id} does not exist there"))?;
+            let words = [part.offset, part.len];
+            // SAFETY: REQUEST-SLOT; 16 bytes fit the short reply.
+            unsafe { incoming.reply_inline.copy_from_nonoverlapping(words.as_ptr().cast(), size_of_val(&words)) };
+            Ok(size_of_val(&words))
+        }
         other => Err(format!("there is no built-in handler {other}")),
     }
 }
@@ -294,7 +305,7 @@ impl<'a> Records<'a> {
     /// Where each segment begins in the slot, and what its record holds besides.
     fn iter(&self) -> impl Iterator<Item = (Remote, &'a [u8])> {
         let data = self.records.chunks_exact(self.record).map(|record| &record[RECORD..]);
-        self.places().map(|at| Remote { slot: self.slot, offset: self.base + at }).zip(data)
+        self.places().map(|at| Remote { slot: self.slot, offset: self.base.wrapping_add(at) }).zip(data)
     }
 }
 
@@ -332,5 +343,5 @@ fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
     if !rows.offset.is_multiple_of(align) || (rows.rows > 1 && !rows.stride.is_multiple_of(align)) {
         return Err(format!("{rows:?} are not aligned to {align} bytes"));
     }
-    Ok(Remote { slot, offset: part.offset + rows.offset })
+    Ok(Remote { slot, offset: part.offset.wrapping_add(rows.offset) })
 }

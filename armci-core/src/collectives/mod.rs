@@ -14,7 +14,6 @@ use std::rc::Rc;
 
 use bytemuck::Pod;
 
-use crate::am::service::Server;
 use crate::error::{Error, Result};
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::team::Team;

@@ -24,7 +24,6 @@ use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::rma::by_list::{Gathering, Verb};
 use crate::rma::{Completion, Segment};
-use crate::transport::Transport;
 use crate::world::World;
 
 /// Small operations that are collected and sent together (`ARMCI_SET_AGGREGATE_HANDLE`); see [`World::aggregate`].
@@ -103,7 +102,7 @@ impl Aggregate {
     /// As [`World::put`]; nothing was added then.
     pub unsafe fn put_from<T: Pod>(&mut self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
         let world = &self.world;
-        if world.direct(world.protocol().put, world.transport().capabilities().rma) {
+        if target.region.index < world.direct().put.get() {
             self.send();
             // SAFETY: LOCAL-SPAN.
             return unsafe { self.world.put_from(source, count, target) };
@@ -131,7 +130,7 @@ impl Aggregate {
         target: GlobalPtr<T>,
     ) -> Result<()> {
         let world = &self.world;
-        if world.direct(world.protocol().accumulate, world.transport().capabilities().accumulate) {
+        if target.region.index < world.direct().accumulate.get() {
             self.send();
             // SAFETY: LOCAL-SPAN.
             return unsafe { self.world.accumulate_from(alpha, source, count, target) };
@@ -155,7 +154,7 @@ impl Aggregate {
     /// As [`World::get`]; nothing was added then.
     pub unsafe fn get_into<T: Pod>(&mut self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
         let world = &self.world;
-        if world.direct(world.protocol().get, world.transport().capabilities().rma) {
+        if source.region.index < world.direct().get.get() {
             self.send();
             // SAFETY: LOCAL-SPAN.
             return unsafe { self.world.get_into_by(source, target, count, Completion::Later(self.tag)) };

@@ -13,7 +13,6 @@ pub(crate) mod heap;
 pub(crate) mod ledger;
 pub(crate) mod private;
 pub(crate) mod region;
-#[cfg_attr(any(not(test), loom), expect(dead_code, reason = "its first user is the transport between nodes"))]
 pub(crate) mod region_cache;
 pub(crate) mod window;
 

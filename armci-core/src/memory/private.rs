@@ -28,6 +28,7 @@ pub(crate) struct Private {
 struct State {
     heap: Heap,
     names: Names,
+    registered: Names,
     /// Bytes from the bottom that the symmetric heap has taken.
     symmetric: u64,
 }
@@ -36,7 +37,10 @@ impl Private {
     /// The empty private heap of this rank of `node`.
     pub(crate) fn new(node: Arc<Node>) -> Self {
         let heap = Heap::new(node.heap_len());
-        Private { node, books: Mutex::new(State { heap, names: Names::private(), symmetric: 0 }) }
+        Private {
+            node,
+            books: Mutex::new(State { heap, names: Names::private(), registered: Names::registered(), symmetric: 0 }),
+        }
     }
 
     fn books(&self) -> MutexGuard<'_, State> {
@@ -114,6 +118,19 @@ impl Private {
         self.node.withdraw(id, offset..offset + block.len);
         self.books().names.give_back(id);
         self.free(block);
+    }
+
+    /// A name for memory that lies elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::RegionTableFull`].
+    pub(crate) fn take_registered(&self) -> Result<RegionId> {
+        self.books().registered.take()
+    }
+
+    /// Takes such a name back.
+    pub(crate) fn give_registered_back(&self, id: RegionId) {
+        self.books().registered.give_back(id);
     }
 
     /// Where a block begins, from the beginning of the slot.

@@ -29,13 +29,13 @@ use super::region::{Part, RegionId};
 
 /// What a cache has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct CacheCounts {
+pub struct CacheCounts {
     /// Look-ups that found their part.
-    pub(crate) hits: u64,
+    pub hits: u64,
     /// Look-ups that did not.
-    pub(crate) misses: u64,
+    pub misses: u64,
     /// Parts that gave way to another.
-    pub(crate) evictions: u64,
+    pub evictions: u64,
 }
 
 /// Whose part of which region.

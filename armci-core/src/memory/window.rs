@@ -130,8 +130,9 @@ impl Window {
     /// The address of a byte of a slot. Both are checked by the caller.
     #[inline]
     pub(crate) fn address(&self, slot: usize, offset: u64) -> *mut u8 {
-        debug_assert!(slot < self.slots && offset <= self.slot_len());
-        (self.base + ((slot as u64) << self.shift) + offset) as *mut u8
+        debug_assert!(slot < self.slots);
+        // Wrapping: registered memory, which its owner alone reaches so, lies anywhere.
+        (self.base + ((slot as u64) << self.shift)).wrapping_add(offset) as *mut u8
     }
 
     /// The slot and the offset in it that an address lies at.

@@ -37,7 +37,7 @@
 //!
 //! *No deadlock of ours.* Handlers hand over, they do not communicate; CLEAR is sent by the receiving thread, DATA by the sending
 //! one. Who waits in any of these serves its own inbox. What remains is the program's: two ranks that each send the
-//! other a long message before either receives wait for ever, as in MPI; [`World::send_receive`](crate::World::exchange) is for
+//! other a long message before either receives wait for ever, as in MPI; [`World::send_receive`](crate::World::send_receive) is for
 //! those.
 
 mod desk;

@@ -21,7 +21,7 @@ impl World {
     /// numbers they are. For the thread that joined.
     ///
     /// # Errors
-    /// [`Error::Rank`] if there is no such rank. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
+    /// [`Error::Rank`], [`Error::OtherNode`]. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
     /// [`Error::Argument`] if it is no whole number of `T`: it stays then, to be received otherwise.
     pub fn receive<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>, buffer: &mut [T]) -> Result<Received> {
         self.receive_offering(&mut None, from.into(), tag.into(), buffer)
@@ -44,7 +44,7 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// As [`World::send_to`], or if a rank does not exist: nothing was sent then. If the message that came does not
+    /// As [`World::send_to`], or if a rank is not to be reached: nothing was sent then. If the message that came does not
     /// suit `buffer`, as [`World::receive`]: `data` is sent all the same, which may wait for its receive.
     pub fn send_receive<T: Pod>(
         &self,
@@ -92,7 +92,7 @@ impl World {
     /// (`armci_msg_probe`).
     ///
     /// # Errors
-    /// [`Error::Rank`] if there is no such rank; [`Error::Argument`] in a thread that only attached.
+    /// [`Error::Rank`], [`Error::OtherNode`]; [`Error::Argument`] in a thread that only attached.
     pub fn probe(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<Option<Received>> {
         let (mailbox, wanted) = self.wanted(from.into(), tag.into())?;
         Ok(mailbox.find(wanted).or_else(|| {
@@ -104,10 +104,10 @@ impl World {
 
     fn wanted(&self, source: Source, tag: Tag) -> Result<(&Mailbox, Wanted)> {
         let mailbox = &self.primary()?.mailbox;
-        match source {
-            Source::Rank(rank) if rank >= self.size() => Err(Error::Rank { rank, size: self.size() }),
-            _ => Ok((mailbox, Wanted { source, tag })),
+        if let Source::Rank(rank) = source {
+            self.node().reach(rank)?;
         }
+        Ok((mailbox, Wanted { source, tag }))
     }
 
     /// Waits for a message and takes it off the shelf, if it is whole elements and `room` bytes hold it.
@@ -146,13 +146,13 @@ impl World {
                     self.service().desk().received(received.bytes);
                 }
             }
-            Body::Offered(serial) => self.fetch(offer, received.source, serial, place)?,
+            Body::Offered(serial) => self.fetch_offered(offer, received.source, serial, place)?,
         }
         Ok(received)
     }
 
     /// Has its sender send an offered message.
-    fn fetch(&self, offer: &mut Option<Offer<'_>>, source: usize, serial: u64, place: &mut [u8]) -> Result<()> {
+    fn fetch_offered(&self, offer: &mut Option<Offer<'_>>, source: usize, serial: u64, place: &mut [u8]) -> Result<()> {
         let bytes = place.len();
         self.service().desk().lend(source, serial, place, |arrived| {
             let clear = Piece { serial, ..Piece::zeroed() };

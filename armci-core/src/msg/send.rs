@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::{ASK, DATA, EAGER_MAX, Letter, MESSAGE, OFFER, Piece};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::node::message::STAGING_BYTES;
 use crate::world::World;
 
@@ -31,7 +31,8 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Rank`] if there is no such rank; [`Error::Argument`] in a thread that only attached.
+    /// [`Error::Rank`](crate::Error::Rank), [`Error::OtherNode`](crate::Error::OtherNode);
+    /// [`Error::Argument`](crate::Error::Argument) in a thread that only attached.
     pub fn send_to<T: Pod>(&self, target: usize, tag: i32, data: &[T]) -> Result<()> {
         if let Some(offer) = self.begin_send(target, tag, bytemuck::cast_slice(data))? {
             self.finish_send(offer);
@@ -42,9 +43,7 @@ impl World {
     /// Sends a message, or offers it, which is to be finished then.
     pub(super) fn begin_send<'a>(&self, target: usize, tag: i32, data: &'a [u8]) -> Result<Option<Offer<'a>>> {
         let mailbox = &self.primary()?.mailbox;
-        if target >= self.size() {
-            return Err(Error::Rank { rank: target, size: self.size() });
-        }
+        self.node().reach(target)?;
         if target == self.rank() {
             mailbox.keep(target, tag, data);
             return Ok(None);

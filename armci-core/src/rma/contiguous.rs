@@ -53,7 +53,7 @@ impl World {
     unsafe fn put_bytes<T: Pod>(&self, source: *const u8, bytes: usize, target: GlobalPtr<T>) -> Result<()> {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
-        if self.direct(self.protocol().put, self.transport().capabilities().rma) {
+        if target.region.index < self.direct().put.get() {
             self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put(to, source, bytes) };
@@ -120,7 +120,7 @@ impl World {
     ) -> Result<()> {
         let from = self.resolve(source, bytes as u64)?;
         self.count().get(bytes);
-        if self.direct(self.protocol().get, self.transport().capabilities().rma) {
+        if source.region.index < self.direct().get.get() {
             self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get(from, target, bytes) };

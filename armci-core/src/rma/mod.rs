@@ -17,11 +17,13 @@ mod vector;
 pub use strided::Strided;
 pub use vector::{Segment, Segments};
 
+use bytemuck::Pod;
+
 use crate::am::landing::{Group, Tag, Which};
 use crate::am::origin::Origin;
-use crate::config::Path;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
+use crate::memory::region::Part;
 use crate::transport::{Remote, Transport};
 use crate::world::World;
 
@@ -56,8 +58,16 @@ impl World {
     /// Where `bytes` bytes from `place` on lie; the one check of rank, region and bounds at the origin.
     // Always: left to itself the compiler calls it from some loops, where a put of 8 bytes takes 4.4 ns and not 3.4.
     #[inline(always)]
-    pub(crate) fn resolve<T>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
-        self.check_open()?;
+    pub(crate) fn resolve<T: Pod>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
+        if !self.is_plain() {
+            return self.resolve_otherwise(place.cast(), bytes);
+        }
+        self.resolve_by_table(place, bytes)
+    }
+
+    /// [`World::resolve`] where the tables of the node are looked at.
+    #[inline(always)]
+    fn resolve_by_table<T: Pod>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
         let rank = place.rank as usize;
         let slot = self.node().reach(rank)?;
         // This rank's own table knows at once that it has freed a region of all; the target's, how long its part is.
@@ -65,10 +75,41 @@ impl World {
         let Some(part) = self.node().control(slot).regions.part(place.region).filter(|_| known) else {
             return Err(Error::NoRegion { region: place.region, rank });
         };
+        Self::within(slot, part, place, bytes)
+    }
+
+    /// A place in a rank's part of its region, if it and `bytes` more lie there.
+    #[inline(always)]
+    fn within<T: Pod>(slot: usize, part: Part, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
+        let rank = place.rank as usize;
         match place.offset.checked_add(bytes) {
-            Some(end) if end <= part.len => Ok(Remote { slot, offset: part.offset + place.offset }),
+            // Registered memory lies anywhere: its offset from the slot may wrap.
+            Some(end) if end <= part.len => Ok(Remote { slot, offset: part.offset.wrapping_add(place.offset) }),
             _ => Err(Error::Bounds { region: place.region, rank, offset: place.offset, bytes, len: part.len }),
         }
+    }
+
+    /// [`World::resolve`] where something unusual holds: this thread has left, or regions are resolved through the cache.
+    #[cold]
+    #[inline(never)]
+    fn resolve_otherwise(&self, place: GlobalPtr<u8>, bytes: u64) -> Result<Remote> {
+        self.check_open()?;
+        let Some(cache) = self.cache() else { return self.resolve_by_table(place, bytes) };
+        let (region, rank) = (place.region, place.rank as usize);
+        let slot = self.node().reach(rank)?;
+        if region.is_symmetric() && self.node().mine().regions.part(region).is_none() {
+            return Err(Error::NoRegion { region, rank });
+        }
+        let known = cache.borrow_mut().lookup(place.rank, region);
+        let part = match known {
+            Some(part) => part,
+            None => {
+                let part = by_message::describe(self, rank, region)?;
+                cache.borrow_mut().insert(place.rank, region, part);
+                part
+            }
+        };
+        Self::within(slot, part, place, bytes)
     }
 
     /// Refuses a place that is not a multiple of `align`.
@@ -78,12 +119,6 @@ impl World {
             return Ok(());
         }
         Err(Error::Misaligned { region: place.region, rank: place.rank as usize, offset: place.offset, align, what })
-    }
-
-    /// Whether an operation goes by remote memory access.
-    #[inline]
-    pub(crate) fn direct(&self, asked: Path, capable: bool) -> bool {
-        asked == Path::Rma && capable
     }
 
     /// Completes at `rank` all that this rank put and accumulated there (`ARMCI_Fence`).

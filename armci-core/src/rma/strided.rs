@@ -175,7 +175,7 @@ impl World {
         let to = self.resolve(target, shape.remote_span as u64)?;
         let patch = shape.patch(true);
         self.count().put(patch.bytes());
-        if self.direct(self.protocol().put, self.transport().capabilities().rma) {
+        if target.region.index < self.direct().put.get() {
             self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put_patch(to, source.cast(), &patch) };
@@ -218,7 +218,7 @@ impl World {
         let from = self.resolve(source, shape.remote_span as u64)?;
         let patch = shape.patch(false);
         self.count().get(patch.bytes());
-        if self.direct(self.protocol().get, self.transport().capabilities().rma) {
+        if source.region.index < self.direct().get.get() {
             self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get_patch(from, target.cast(), &patch) };
@@ -266,7 +266,7 @@ impl World {
         self.aligned(target, align_of::<T>(), "an accumulate")?;
         self.count().accumulate(patch.bytes());
         let scale = alpha_bytes(alpha);
-        if self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
+        if target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
             unsafe { self.transport().accumulate(to, source.cast(), patch, T::KIND, &scale) };

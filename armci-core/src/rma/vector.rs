@@ -106,6 +106,11 @@ impl<'a, T: Pod> Segments<'a, T> {
     }
 }
 
+/// Whether all segments lie in regions of indexes below that.
+fn all_below(index: u32, mut segments: impl Iterator<Item = Segment<u8>>) -> bool {
+    index != 0 && segments.all(|segment| segment.remote.region.index < index)
+}
+
 impl World {
     /// Copies segments of `source` to one rank (`ARMCI_PutV`); where targets overlap, the later segment's data stay.
     /// Completion as [`World::put`].
@@ -149,7 +154,7 @@ impl World {
     pub unsafe fn put_vector_from<T: Pod>(&self, segments: impl Iterator<Item = Segment<T>> + Clone) -> Result<()> {
         self.count().put(self.check_segments(segments.clone(), None)?);
         let segments = segments.map(Segment::in_bytes);
-        if !self.direct(self.protocol().put, self.transport().capabilities().rma) {
+        if !all_below(self.direct().put.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
             unsafe { by_list::transfer(self, segments, Verb::Put) };
             return Ok(());
@@ -187,7 +192,7 @@ impl World {
     ) -> Result<()> {
         self.count().get(self.check_segments(segments.clone(), None)?);
         let segments = segments.map(Segment::in_bytes);
-        if !self.direct(self.protocol().get, self.transport().capabilities().rma) {
+        if !all_below(self.direct().get.get(), segments.clone()) {
             let origin = self.origin();
             let tag = completion.tag(origin);
             // SAFETY: LOCAL-SEGMENTS.
@@ -218,7 +223,7 @@ impl World {
         self.count().accumulate(self.check_segments(segments.clone(), Some(align_of::<T>()))?);
         let segments = segments.map(Segment::in_bytes);
         let alpha = alpha_bytes(alpha);
-        if !self.direct(self.protocol().accumulate, self.transport().capabilities().accumulate) {
+        if !all_below(self.direct().accumulate.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
             unsafe { by_list::transfer(self, segments, Verb::Accumulate { kind: T::KIND, alpha }) };
             return Ok(());
