@@ -5,6 +5,7 @@
 //! them: the README's table is printed from it, and a test holds both together.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -47,6 +48,24 @@ pub const SETTINGS: &[Setting] = &[
         values: "bytes, with `K`, `M`, `G` or `T`",
         default: "available memory and cgroup limits, less a margin",
         meaning: "how much memory the ranks of a node may allocate together",
+    },
+    Setting {
+        name: "ARMCI_STATS",
+        values: "`0`, `1`",
+        default: "`0`",
+        meaning: "whether rank 0 writes to standard error, when the job ends, what it did: per operation and per region calls, bytes, paths and times, and what was served",
+    },
+    Setting {
+        name: "ARMCI_TRACE",
+        values: "a file's name",
+        default: "none",
+        meaning: "where to write a timeline of all ranks' calls, for Perfetto (https://ui.perfetto.dev)",
+    },
+    Setting {
+        name: "ARMCI_CHECK",
+        values: "`0`, `1`",
+        default: "`0`",
+        meaning: "whether to look for accesses of different ranks that conflict without a synchronisation between them, and to report each pair with both call sites (slow; for debugging)",
     },
     Setting {
         name: "ARMCI_RESOLVE",
@@ -145,6 +164,12 @@ pub struct Config {
     pub slot: Option<u64>,
     /// Memory the ranks of a node may allocate together in bytes, if asked for.
     pub memory: Option<u64>,
+    /// Whether calls are counted and timed, and a report is written in the end.
+    pub stats: bool,
+    /// Where to write a timeline, if anywhere.
+    pub trace: Option<PathBuf>,
+    /// Whether to look for conflicting accesses.
+    pub check: bool,
     /// How regions on other ranks of the node are found.
     pub resolve: Resolve,
     /// Entries of the cache of remote regions.
@@ -165,6 +190,9 @@ impl Default for Config {
             spin: None,
             conflicts: Conflicts::Region,
             resolve: Resolve::Table,
+            stats: false,
+            trace: None,
+            check: false,
             region_cache: NonZeroU32::new(1024).unwrap_or(NonZeroU32::MIN),
         }
     }
@@ -201,6 +229,9 @@ impl Config {
                 .filter(|bytes| bytes.is_power_of_two() && *bytes >= 16 << 20)
                 .map(|bytes| self.slot = Some(bytes)),
             "ARMCI_MEMORY" => parse_bytes(value).map(|bytes| self.memory = Some(bytes)),
+            "ARMCI_STATS" => parse_switch(value).map(|stats| self.stats = stats),
+            "ARMCI_TRACE" => Some(self.trace = Some(value.into())),
+            "ARMCI_CHECK" => parse_switch(value).map(|check| self.check = check),
             "ARMCI_RESOLVE" => match value {
                 "table" => Some(self.resolve = Resolve::Table),
                 "cache" => Some(self.resolve = Resolve::Cache),
@@ -221,6 +252,14 @@ impl Config {
             table.push_str(&format!("| `{name}` | {values} | {default} | {meaning} |\n"));
         }
         table
+    }
+}
+
+fn parse_switch(value: &str) -> Option<bool> {
+    match value {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
     }
 }
 
@@ -291,8 +330,8 @@ mod tests {
     #[test]
     fn every_setting_has_a_reader() {
         for setting in SETTINGS {
-            // A value nobody accepts must be an error, not a panic.
-            assert!(with(setting.name, "?").is_err(), "{} accepts '?'", setting.name);
+            // A value nobody accepts must be an error, not a panic. (A file may have any name.)
+            assert!(setting.name == "ARMCI_TRACE" || with(setting.name, "?").is_err(), "{} accepts '?'", setting.name);
         }
     }
 

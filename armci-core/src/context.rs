@@ -42,6 +42,7 @@ use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
 use crate::team::Teams;
 use crate::transport::{Capabilities, Transport, Wire};
+use crate::watch::Watch;
 use crate::world::World;
 
 /// What all threads of a rank share.
@@ -116,6 +117,8 @@ pub(crate) struct Context {
     pub(crate) protocol: Cell<Protocol>,
     state: Cell<u8>,
     direct: DirectBelow,
+    /// What is told of every call, if anything is.
+    pub(crate) watch: Option<Box<Watch>>,
     /// What is known of regions elsewhere, if they are resolved through it.
     pub(crate) cache: Option<RefCell<RegionCache>>,
     pub(crate) node: Arc<Node>,
@@ -150,9 +153,12 @@ impl Context {
             .then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));
         let direct = DirectBelow::default();
         direct.set(shared.config.protocol, transport.capabilities());
+        let watch = Watch::asked(&shared.config, node.who().rank);
+        let state = if cache.is_some() { CACHED } else { PLAIN } | if watch.is_some() { WATCHED } else { PLAIN };
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),
-            state: Cell::new(if cache.is_some() { CACHED } else { PLAIN }),
+            state: Cell::new(state),
+            watch,
             direct,
             cache,
             node: node.clone(),
@@ -168,9 +174,10 @@ impl Context {
 
 /// The state of a context in which an operation has nothing to look out for.
 const PLAIN: u8 = 0;
-/// Bits of the other states: the thread has left; places are resolved through the cache.
+/// Bits of the other states: the thread has left; places are resolved through the cache; calls are watched.
 const LEFT: u8 = 1;
 const CACHED: u8 = 2;
+const WATCHED: u8 = 4;
 
 impl Context {
     /// Whether an operation goes its shortest way: the thread has not left, and nothing unusual was asked for.

@@ -86,6 +86,7 @@ mod sync;
 mod team;
 pub mod topology;
 mod transport;
+mod watch;
 mod world;
 
 pub use accumulate::kernels::{Accumulate, ElementKind};

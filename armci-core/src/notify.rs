@@ -73,6 +73,7 @@ impl World {
     /// As [`World::put`]; if the flag does not exist, is not aligned, or lies on another rank than `target`; nothing
     /// was written then. If an earlier put or accumulate to that rank was refused and this is found out here, the data
     /// was written and the flag was not.
+    #[track_caller]
     pub fn put_notify<T: Pod>(
         &self,
         source: &[T],
@@ -97,6 +98,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_notify`].
+    #[track_caller]
     pub fn notify(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         self.resolve(flag, FLAG as u64)?;
         if self.raises_directly(flag) {

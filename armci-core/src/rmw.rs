@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::rma::by_message;
 use crate::transport::{Rmw, RmwKind, Transport};
+use crate::watch::{Extent, Kind};
 use crate::world::World;
 
 /// A word that atomics work on: `i32`, `u32`, `i64`, `u64`.
@@ -62,6 +63,7 @@ impl World {
     /// # Errors
     /// If the place does not exist or is not aligned; nothing was changed.
     #[inline]
+    #[track_caller]
     pub fn fetch_add<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<T> {
         self.read_modify_write(place, RmwKind::FetchAdd, value, value)
     }
@@ -71,6 +73,7 @@ impl World {
     /// # Errors
     /// As [`World::fetch_add`].
     #[inline]
+    #[track_caller]
     pub fn add<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<()> {
         self.fetch_add(place, value).map(drop)
     }
@@ -80,6 +83,7 @@ impl World {
     /// # Errors
     /// As [`World::fetch_add`].
     #[inline]
+    #[track_caller]
     pub fn fetch<T: Word>(&self, place: GlobalPtr<T>) -> Result<T> {
         self.read_modify_write(place, RmwKind::FetchAdd, T::zeroed(), T::zeroed())
     }
@@ -89,6 +93,7 @@ impl World {
     /// # Errors
     /// As [`World::fetch_add`].
     #[inline]
+    #[track_caller]
     pub fn swap<T: Word>(&self, place: GlobalPtr<T>, value: T) -> Result<T> {
         self.read_modify_write(place, RmwKind::Swap, value, value)
     }
@@ -98,25 +103,42 @@ impl World {
     /// # Errors
     /// As [`World::fetch_add`].
     #[inline]
+    #[track_caller]
     pub fn compare_swap<T: Word>(&self, place: GlobalPtr<T>, expected: T, value: T) -> Result<T> {
         self.read_modify_write(place, RmwKind::CompareSwap, value, expected)
     }
 
     #[inline]
+    #[track_caller]
     fn read_modify_write<T: Word>(&self, place: GlobalPtr<T>, kind: RmwKind, operand: T, compare: T) -> Result<T> {
-        let bytes = size_of::<T>();
+        let wide = size_of::<T>() == 8;
+        let rmw = Rmw { kind, wide, operand: operand.to_bits(), compare: compare.to_bits() };
+        let place = place.cast();
+        let found = if self.is_plain() { self.rmw_now(place, rmw) } else { self.rmw_watched(place, rmw) };
+        found.map(T::from_bits)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn rmw_watched(&self, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> {
+        let call = self.call_on(Kind::Rmw, place, if rmw.wide { 8 } else { 4 }, Extent::Bytes);
+        self.watched(&call, || self.rmw_now(place, rmw))
+    }
+
+    #[inline(always)]
+    fn rmw_now(&self, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> {
+        let bytes = if rmw.wide { 8 } else { 4 };
         let at = self.resolve(place, bytes as u64)?;
         self.aligned(place, bytes, "an atomic operation")?;
         self.count().rmw(bytes);
-        let rmw = Rmw { kind, wide: bytes == 8, operand: operand.to_bits(), compare: compare.to_bits() };
-        let found = if place.region.index < self.direct().rmw.get() {
+        if place.region.index < self.direct().rmw.get() {
             self.origin().order(place.rank(), place.region, Access::ReadModifyWrite);
             // SAFETY: REGION-LIVE, aligned.
-            unsafe { self.transport().rmw(at, rmw) }
+            Ok(unsafe { self.transport().rmw(at, rmw) })
         } else {
-            by_message::rmw(self, place.cast(), rmw)?
-        };
-        Ok(T::from_bits(found))
+            by_message::rmw(self, place, rmw)
+        }
     }
 }
 
@@ -167,6 +189,7 @@ impl SharedCounter {
     /// # Errors
     /// If the counter was destroyed, or the job has ended.
     #[inline]
+    #[track_caller]
     pub fn next(&self) -> Result<i64> {
         self.world.fetch_add(self.place(), 1)
     }
@@ -176,6 +199,7 @@ impl SharedCounter {
     /// # Errors
     /// As [`SharedCounter::next`]; [`Error::Argument`] for fewer than one.
     #[inline]
+    #[track_caller]
     pub fn next_chunk(&self, count: i64) -> Result<Range<i64>> {
         if count < 1 {
             return Err(Error::Argument(format!("{count} numbers were drawn at once: at least 1 can be")));

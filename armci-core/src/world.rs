@@ -29,6 +29,7 @@ use crate::node::Node;
 use crate::stats::{Counters, Statistics};
 use crate::team::Teams;
 use crate::transport::Wire;
+use crate::watch::Watch;
 
 /// How long a wait spins before it sleeps, with a core per rank and without.
 const SPIN: Duration = Duration::from_micros(50);
@@ -224,6 +225,11 @@ impl World {
     #[inline(always)]
     pub(crate) fn direct(&self) -> &DirectBelow {
         self.context.direct()
+    }
+
+    /// What watches this thread's calls, if anything does.
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.context.watch.as_deref()
     }
 
     /// What this thread knows of regions elsewhere, if they are resolved so.

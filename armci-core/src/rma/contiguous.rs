@@ -15,6 +15,7 @@ use crate::copy::Patch;
 use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::transport::Transport;
+use crate::watch::{Extent, Kind};
 use crate::world::World;
 
 impl World {
@@ -26,9 +27,10 @@ impl World {
     /// # Errors
     /// If the target's rank or region does not exist or the transfer leaves the region; nothing was written.
     #[inline]
+    #[track_caller]
     pub fn put<T: Pod>(&self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN: `source` is borrowed for the call, which is how long it is read.
-        unsafe { self.put_bytes(source.as_ptr().cast(), size_of_val(source), target) }
+        unsafe { self.put_bytes(source.as_ptr().cast(), size_of_val(source), target.cast()) }
     }
 
     /// [`World::put`] of `count` elements from where `source` points, for memory that is no slice: that of a C
@@ -40,9 +42,10 @@ impl World {
     /// # Errors
     /// As [`World::put`].
     #[inline]
+    #[track_caller]
     pub unsafe fn put_from<T: Pod>(&self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.put_bytes(source.cast(), bytes_of::<T>(count), target) }
+        unsafe { self.put_bytes(source.cast(), bytes_of::<T>(count), target.cast()) }
     }
 
     /// The common way of all contiguous puts.
@@ -50,7 +53,29 @@ impl World {
     /// # Safety
     /// LOCAL-SPAN.
     #[inline]
-    unsafe fn put_bytes<T: Pod>(&self, source: *const u8, bytes: usize, target: GlobalPtr<T>) -> Result<()> {
+    #[track_caller]
+    unsafe fn put_bytes(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe {
+            if self.is_plain() { self.put_now(source, bytes, target) } else { self.put_watched(source, bytes, target) }
+        }
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn put_watched(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
+        let call = self.call_on(Kind::Put, target, bytes, Extent::Bytes);
+        // SAFETY: LOCAL-SPAN.
+        self.watched(&call, || unsafe { self.put_now(source, bytes, target) })
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline(always)]
+    unsafe fn put_now(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
         if target.region.index < self.direct().put.get() {
@@ -61,7 +86,7 @@ impl World {
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
             // SAFETY: LOCAL-SPAN; it is copied before this returns.
-            unsafe { by_message::put(self, source, target.cast(), &whole) }
+            unsafe { by_message::put(self, source, target, &whole) }
         }
     }
 
@@ -70,9 +95,10 @@ impl World {
     /// # Errors
     /// If the source's rank or region does not exist or the transfer leaves the region; nothing was written.
     #[inline]
+    #[track_caller]
     pub fn get<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T]) -> Result<()> {
         // SAFETY: LOCAL-SPAN: `target` is ours alone for the call.
-        unsafe { self.get_bytes(source, target.as_mut_ptr().cast(), size_of_val(target), Completion::OnReturn) }
+        unsafe { self.get_bytes(source.cast(), target.as_mut_ptr().cast(), size_of_val(target), Completion::OnReturn) }
     }
 
     /// [`World::get`] of `count` elements to where `target` points, for memory that is no slice; see
@@ -85,6 +111,7 @@ impl World {
     /// # Errors
     /// As [`World::get`].
     #[inline]
+    #[track_caller]
     pub unsafe fn get_into<T: Pod>(&self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
         // SAFETY: LOCAL-SPAN.
         unsafe { self.get_into_by(source, target, count, Completion::OnReturn) }
@@ -95,6 +122,7 @@ impl World {
     /// # Safety
     /// LOCAL-SPAN, until the get is complete.
     #[inline]
+    #[track_caller]
     pub(crate) unsafe fn get_into_by<T: Pod>(
         &self,
         source: GlobalPtr<T>,
@@ -103,7 +131,7 @@ impl World {
         completion: Completion,
     ) -> Result<()> {
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.get_bytes(source, target.cast(), bytes_of::<T>(count), completion) }
+        unsafe { self.get_bytes(source.cast(), target.cast(), bytes_of::<T>(count), completion) }
     }
 
     /// The common way of all contiguous gets.
@@ -111,9 +139,47 @@ impl World {
     /// # Safety
     /// LOCAL-SPAN, until the get is complete.
     #[inline]
-    unsafe fn get_bytes<T: Pod>(
+    #[track_caller]
+    unsafe fn get_bytes(
         &self,
-        source: GlobalPtr<T>,
+        source: GlobalPtr<u8>,
+        target: *mut u8,
+        bytes: usize,
+        completion: Completion,
+    ) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe {
+            if self.is_plain() {
+                self.get_now(source, target, bytes, completion)
+            } else {
+                self.get_watched(source, target, bytes, completion)
+            }
+        }
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn get_watched(
+        &self,
+        source: GlobalPtr<u8>,
+        target: *mut u8,
+        bytes: usize,
+        completion: Completion,
+    ) -> Result<()> {
+        let call = self.call_on(Kind::Get, source, bytes, Extent::Bytes);
+        // SAFETY: LOCAL-SPAN.
+        self.watched(&call, || unsafe { self.get_now(source, target, bytes, completion) })
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline(always)]
+    unsafe fn get_now(
+        &self,
+        source: GlobalPtr<u8>,
         target: *mut u8,
         bytes: usize,
         completion: Completion,
@@ -128,7 +194,7 @@ impl World {
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::get(self, source.cast(), target, &whole, completion) }
+            unsafe { by_message::get(self, source, target, &whole, completion) }
         }
     }
 
@@ -137,6 +203,7 @@ impl World {
     /// # Errors
     /// As [`World::put`].
     #[inline]
+    #[track_caller]
     pub fn put_value<T: Pod>(&self, value: T, target: GlobalPtr<T>) -> Result<()> {
         self.put(std::slice::from_ref(&value), target)
     }
@@ -146,6 +213,7 @@ impl World {
     /// # Errors
     /// As [`World::get`].
     #[inline]
+    #[track_caller]
     pub fn get_value<T: Pod>(&self, source: GlobalPtr<T>) -> Result<T> {
         let mut value = T::zeroed();
         self.get(source, std::slice::from_mut(&mut value))?;
@@ -158,6 +226,7 @@ impl World {
     /// # Errors
     /// As [`World::put`]; or if `target` is not aligned to its element.
     #[inline]
+    #[track_caller]
     pub fn accumulate<T: Accumulate>(&self, alpha: T, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN: `source` is borrowed for the call, and is read or copied before it returns.
         unsafe { self.accumulate_from(alpha, source.as_ptr(), source.len(), target) }
@@ -172,6 +241,7 @@ impl World {
     /// # Errors
     /// As [`World::accumulate`].
     #[inline]
+    #[track_caller]
     pub unsafe fn accumulate_from<T: Accumulate>(
         &self,
         alpha: T,

@@ -9,12 +9,13 @@
 use bytemuck::Pod;
 
 use super::{Completion, by_message};
-use crate::accumulate::kernels::{Accumulate, alpha_bytes};
+use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
 use crate::copy::{MAX_LEVELS, Patch};
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::transport::Transport;
+use crate::watch::{Extent, Kind};
 use crate::world::World;
 
 /// The shape of a strided transfer, all in elements.
@@ -126,6 +127,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put`]; [`Error::Shape`] if the shape contradicts itself or leaves `source`.
+    #[track_caller]
     pub fn put_strided<T: Pod>(&self, source: &[T], target: GlobalPtr<T>, shape: &Strided<'_>) -> Result<()> {
         shape.check(size_of::<T>())?.fits(size_of_val(source))?;
         // SAFETY: LOCAL-SPAN was just checked; `source` is borrowed for the call.
@@ -136,6 +138,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get`]; [`Error::Shape`] if the shape contradicts itself or leaves `target`.
+    #[track_caller]
     pub fn get_strided<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T], shape: &Strided<'_>) -> Result<()> {
         shape.check(size_of::<T>())?.fits(size_of_val(target))?;
         // SAFETY: LOCAL-SPAN was just checked; `target` is ours alone for the call.
@@ -146,6 +149,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate`]; [`Error::Shape`] if the shape contradicts itself or leaves `source`.
+    #[track_caller]
     pub fn accumulate_strided<T: Accumulate>(
         &self,
         alpha: T,
@@ -165,6 +169,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_strided`].
+    #[track_caller]
     pub unsafe fn put_strided_from<T: Pod>(
         &self,
         source: *const T,
@@ -172,17 +177,26 @@ impl World {
         shape: &Strided<'_>,
     ) -> Result<()> {
         let shape = shape.check(size_of::<T>())?;
-        let to = self.resolve(target, shape.remote_span as u64)?;
-        let patch = shape.patch(true);
+        let (patch, target) = (shape.patch(true), target.cast());
+        let call = self.call_on(Kind::Put, target, patch.bytes(), Extent::Rows { patch: &patch, outward: true });
+        // SAFETY: LOCAL-SPAN.
+        let put = || unsafe { self.put_patch(source.cast(), target, &patch, shape.remote_span as u64) };
+        if self.is_plain() { put() } else { self.watched(&call, put) }
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN for `patch` at `source`, which reaches `span` bytes at the target.
+    unsafe fn put_patch(&self, source: *const u8, target: GlobalPtr<u8>, patch: &Patch, span: u64) -> Result<()> {
+        let to = self.resolve(target, span)?;
         self.count().put(patch.bytes());
         if target.region.index < self.direct().put.get() {
             self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
-            unsafe { self.transport().put_patch(to, source.cast(), &patch) };
+            unsafe { self.transport().put_patch(to, source, patch) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::put(self, source.cast(), target.cast(), &patch) }
+            unsafe { by_message::put(self, source, target, patch) }
         }
     }
 
@@ -193,6 +207,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get_strided`].
+    #[track_caller]
     pub unsafe fn get_strided_into<T: Pod>(
         &self,
         source: GlobalPtr<T>,
@@ -207,6 +222,7 @@ impl World {
     ///
     /// # Safety
     /// LOCAL-SPAN, until the get is complete.
+    #[track_caller]
     pub(crate) unsafe fn get_strided_by<T: Pod>(
         &self,
         source: GlobalPtr<T>,
@@ -215,17 +231,33 @@ impl World {
         completion: Completion,
     ) -> Result<()> {
         let shape = shape.check(size_of::<T>())?;
-        let from = self.resolve(source, shape.remote_span as u64)?;
-        let patch = shape.patch(false);
+        let (patch, source) = (shape.patch(false), source.cast());
+        let call = self.call_on(Kind::Get, source, patch.bytes(), Extent::Rows { patch: &patch, outward: false });
+        // SAFETY: LOCAL-SPAN.
+        let get = || unsafe { self.get_patch(source, target.cast(), &patch, shape.remote_span as u64, completion) };
+        if self.is_plain() { get() } else { self.watched(&call, get) }
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN for `patch` at `target`, until the get is complete; it reaches `span` bytes at the source.
+    unsafe fn get_patch(
+        &self,
+        source: GlobalPtr<u8>,
+        target: *mut u8,
+        patch: &Patch,
+        span: u64,
+        completion: Completion,
+    ) -> Result<()> {
+        let from = self.resolve(source, span)?;
         self.count().get(patch.bytes());
         if source.region.index < self.direct().get.get() {
             self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
-            unsafe { self.transport().get_patch(from, target.cast(), &patch) };
+            unsafe { self.transport().get_patch(from, target, patch) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::get(self, source.cast(), target.cast(), &patch, completion) }
+            unsafe { by_message::get(self, source, target, patch, completion) }
         }
     }
 
@@ -236,6 +268,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate_strided`].
+    #[track_caller]
     pub unsafe fn accumulate_strided_from<T: Accumulate>(
         &self,
         alpha: T,
@@ -253,6 +286,7 @@ impl World {
     /// # Safety
     /// LOCAL-SPAN for `patch` at `source`.
     #[inline]
+    #[track_caller]
     pub(super) unsafe fn accumulate_patch<T: Accumulate>(
         &self,
         alpha: T,
@@ -261,19 +295,58 @@ impl World {
         patch: &Patch,
         span: u64,
     ) -> Result<()> {
+        let (scale, source, target) = ((T::KIND, alpha_bytes(alpha)), source.cast(), target.cast());
+        // SAFETY: LOCAL-SPAN.
+        unsafe {
+            if self.is_plain() {
+                self.accumulate_now(scale, source, target, patch, span)
+            } else {
+                self.accumulate_watched(scale, source, target, patch, span)
+            }
+        }
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn accumulate_watched(
+        &self,
+        scale: (ElementKind, [u8; 16]),
+        source: *const u8,
+        target: GlobalPtr<u8>,
+        patch: &Patch,
+        span: u64,
+    ) -> Result<()> {
+        let call = self.call_on(Kind::Accumulate, target, patch.bytes(), Extent::Rows { patch, outward: true });
+        // SAFETY: LOCAL-SPAN.
+        self.watched(&call, || unsafe { self.accumulate_now(scale, source, target, patch, span) })
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline(always)]
+    unsafe fn accumulate_now(
+        &self,
+        (kind, scale): (ElementKind, [u8; 16]),
+        source: *const u8,
+        target: GlobalPtr<u8>,
+        patch: &Patch,
+        span: u64,
+    ) -> Result<()> {
         let to = self.resolve(target, span)?;
         // Strides are whole elements, so the first element's alignment is everyone's.
-        self.aligned(target, align_of::<T>(), "an accumulate")?;
+        self.aligned(target, kind.align(), "an accumulate")?;
         self.count().accumulate(patch.bytes());
-        let scale = alpha_bytes(alpha);
         if target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
-            unsafe { self.transport().accumulate(to, source.cast(), patch, T::KIND, &scale) };
+            unsafe { self.transport().accumulate(to, source, patch, kind, &scale) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::accumulate(self, source.cast(), target.cast(), patch, T::KIND, scale) }
+            unsafe { by_message::accumulate(self, source, target, patch, kind, scale) }
         }
     }
 }

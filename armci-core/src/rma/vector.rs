@@ -15,12 +15,13 @@ use bytemuck::Pod;
 
 use super::Completion;
 use super::by_list::{self, Verb};
-use crate::accumulate::kernels::{Accumulate, alpha_bytes};
+use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
 use crate::copy::Patch;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::transport::Transport;
+use crate::watch::{Call, Extent, Kind};
 use crate::world::World;
 
 /// Segments of one length, between a buffer and the memory of one rank; all in elements.
@@ -118,6 +119,7 @@ impl World {
     /// # Errors
     /// [`Error::Segment`], which says what is wrong with which segment; [`Error::Argument`] if there are not as
     /// many places here as there. Nothing was transferred then.
+    #[track_caller]
     pub fn put_vector<T: Pod>(&self, source: &[T], segments: &Segments<'_, T>) -> Result<()> {
         segments.fit(source.len())?;
         // SAFETY: LOCAL-SEGMENTS was just checked; `source` is borrowed for the call, and only read.
@@ -128,6 +130,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub fn get_vector<T: Pod>(&self, target: &mut [T], segments: &Segments<'_, T>) -> Result<()> {
         segments.fit(target.len())?;
         // SAFETY: LOCAL-SEGMENTS was just checked; `target` is ours alone for the call.
@@ -138,6 +141,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub fn accumulate_vector<T: Accumulate>(&self, alpha: T, source: &[T], segments: &Segments<'_, T>) -> Result<()> {
         segments.fit(source.len())?;
         // SAFETY: LOCAL-SEGMENTS was just checked; `source` is borrowed for the call, and only read.
@@ -151,9 +155,19 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub unsafe fn put_vector_from<T: Pod>(&self, segments: impl Iterator<Item = Segment<T>> + Clone) -> Result<()> {
-        self.count().put(self.check_segments(segments.clone(), None)?);
+        let bytes = self.check_segments(segments.clone(), None)?;
         let segments = segments.map(Segment::in_bytes);
+        // SAFETY: LOCAL-SEGMENTS.
+        let put = || unsafe { self.put_segments(segments.clone(), bytes) };
+        if self.is_plain() { put() } else { self.watched_vector(Kind::Put, segments.clone(), bytes, put) }
+    }
+
+    /// # Safety
+    /// LOCAL-SEGMENTS for segments that were checked and have so many bytes.
+    unsafe fn put_segments(&self, segments: impl Iterator<Item = Segment<u8>> + Clone, bytes: usize) -> Result<()> {
+        self.count().put(bytes);
         if !all_below(self.direct().put.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
             unsafe { by_list::transfer(self, segments, Verb::Put) };
@@ -176,6 +190,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub unsafe fn get_vector_into<T: Pod>(&self, segments: impl Iterator<Item = Segment<T>> + Clone) -> Result<()> {
         // SAFETY: LOCAL-SEGMENTS.
         unsafe { self.get_vector_by(segments, Completion::OnReturn) }
@@ -185,13 +200,28 @@ impl World {
     ///
     /// # Safety
     /// LOCAL-SEGMENTS, until the get is complete.
+    #[track_caller]
     pub(crate) unsafe fn get_vector_by<T: Pod>(
         &self,
         segments: impl Iterator<Item = Segment<T>> + Clone,
         completion: Completion,
     ) -> Result<()> {
-        self.count().get(self.check_segments(segments.clone(), None)?);
+        let bytes = self.check_segments(segments.clone(), None)?;
         let segments = segments.map(Segment::in_bytes);
+        // SAFETY: LOCAL-SEGMENTS.
+        let get = || unsafe { self.get_segments(segments.clone(), bytes, completion) };
+        if self.is_plain() { get() } else { self.watched_vector(Kind::Get, segments.clone(), bytes, get) }
+    }
+
+    /// # Safety
+    /// LOCAL-SEGMENTS, until the get is complete, for segments that were checked and have so many bytes.
+    unsafe fn get_segments(
+        &self,
+        segments: impl Iterator<Item = Segment<u8>> + Clone,
+        bytes: usize,
+        completion: Completion,
+    ) -> Result<()> {
+        self.count().get(bytes);
         if !all_below(self.direct().get.get(), segments.clone()) {
             let origin = self.origin();
             let tag = completion.tag(origin);
@@ -215,17 +245,35 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub unsafe fn accumulate_vector_from<T: Accumulate>(
         &self,
         alpha: T,
         segments: impl Iterator<Item = Segment<T>> + Clone,
     ) -> Result<()> {
-        self.count().accumulate(self.check_segments(segments.clone(), Some(align_of::<T>()))?);
-        let segments = segments.map(Segment::in_bytes);
-        let alpha = alpha_bytes(alpha);
+        let bytes = self.check_segments(segments.clone(), Some(align_of::<T>()))?;
+        let (segments, scale) = (segments.map(Segment::in_bytes), (T::KIND, alpha_bytes(alpha)));
+        // SAFETY: LOCAL-SEGMENTS.
+        let accumulate = || unsafe { self.accumulate_segments(scale, segments.clone(), bytes) };
+        if self.is_plain() {
+            accumulate()
+        } else {
+            self.watched_vector(Kind::Accumulate, segments.clone(), bytes, accumulate)
+        }
+    }
+
+    /// # Safety
+    /// LOCAL-SEGMENTS for segments that were checked, aligned ones of whole elements, and have so many bytes.
+    unsafe fn accumulate_segments(
+        &self,
+        (kind, alpha): (ElementKind, [u8; 16]),
+        segments: impl Iterator<Item = Segment<u8>> + Clone,
+        bytes: usize,
+    ) -> Result<()> {
+        self.count().accumulate(bytes);
         if !all_below(self.direct().accumulate.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
-            unsafe { by_list::transfer(self, segments, Verb::Accumulate { kind: T::KIND, alpha }) };
+            unsafe { by_list::transfer(self, segments, Verb::Accumulate { kind, alpha }) };
             return Ok(());
         }
         for Segment { local, remote, count } in segments {
@@ -233,9 +281,33 @@ impl World {
             self.origin().order(remote.rank(), remote.region, Access::Accumulate);
             let whole = Patch::new(&[], &[], &[count]);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS; aligned whole elements, as was checked.
-            unsafe { self.transport().accumulate(to, local, &whole, T::KIND, &alpha) };
+            unsafe { self.transport().accumulate(to, local, &whole, kind, &alpha) };
         }
         Ok(())
+    }
+
+    /// Runs a transfer of segments, and tells who watches, of each segment too.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn watched_vector(
+        &self,
+        kind: Kind,
+        mut segments: impl Iterator<Item = Segment<u8>> + Clone,
+        bytes: usize,
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let Some(first) = segments.clone().next() else { return run() };
+        let call = self.call_on(kind, first.remote, bytes, Extent::Elsewhere);
+        self.watched(&call, run)?;
+        segments.try_for_each(|segment| {
+            self.touched(&Call {
+                extent: Extent::Bytes,
+                bytes: segment.count,
+                ..self.call_on(kind, segment.remote, 0, Extent::Bytes)
+            });
+            Ok(())
+        })
     }
 
     /// Checks the remote side of all segments: one rank, its regions, their bounds, and, for accumulates, the
