@@ -13,6 +13,8 @@
 //! written to has [`STAGING_BYTES`], of which its records fill the first [`Open::used`].
 #![allow(unsafe_code)]
 
+use std::cell::RefMut;
+
 use super::vector::Segment;
 use crate::accumulate::kernels::ElementKind;
 use crate::am::builtin::{self, AccumulateListArgs, LIST_MAX, List, RECORD};
@@ -63,6 +65,8 @@ struct Open {
     rank: usize,
     region: RegionId,
     row: usize,
+    /// Bytes of a record.
+    record: usize,
     segments: usize,
     /// Bytes in use.
     used: usize,
@@ -73,36 +77,35 @@ impl Open {
     /// Begins a list with pieces like this one.
     fn new(first: &Segment<u8>, verb: Verb) -> Self {
         let GlobalPtr { region, .. } = first.remote;
-        Open { rank: first.remote.rank(), region, row: first.count, segments: 0, used: 0, verb }
-    }
-
-    /// Bytes of a record.
-    fn record(&self) -> usize {
-        RECORD + if self.verb.outward() { self.row } else { 0 }
+        let (rank, row) = (first.remote.rank(), first.count);
+        let record = RECORD + if verb.outward() { row } else { 0 };
+        Open { rank, region, row, record, segments: 0, used: 0, verb }
     }
 
     /// Whether one more piece may go into the list.
-    fn takes(&self, piece: &Segment<u8>, verb: Verb) -> bool {
+    #[inline]
+    fn takes(&self, piece: &Segment<u8>) -> bool {
         // What the target sends back, for a get, has to fit a message too.
-        let fits = self.used + self.record() <= STAGING_BYTES && (self.segments + 1) * self.row <= STAGING_BYTES;
+        let fits = self.used + self.record <= STAGING_BYTES && (self.segments + 1) * self.row <= STAGING_BYTES;
         let alike = piece.count == self.row && piece.remote.region == self.region && piece.remote.rank() == self.rank;
-        fits && alike && self.segments < LIST_MAX && self.verb == verb
+        fits && alike && self.segments < LIST_MAX
     }
 
     /// Writes a record: the piece's place and, where they travel along, its bytes.
     ///
     /// # Safety
-    /// OPEN-ROOM; LOCAL-SEGMENTS for the piece if its bytes travel; the list [takes](Open::takes) it.
-    unsafe fn push(&mut self, room: *mut u8, piece: &Segment<u8>) {
+    /// OPEN-ROOM; LOCAL-SEGMENTS for the piece if `outward`, as the verb is; the list [takes](Open::takes) it.
+    #[inline]
+    unsafe fn push(&mut self, room: *mut u8, piece: &Segment<u8>, outward: bool) {
         // SAFETY: OPEN-ROOM, and there is room for the record.
         unsafe {
             let record = room.add(self.used);
             record.copy_from_nonoverlapping(piece.remote.offset.to_ne_bytes().as_ptr(), RECORD);
-            if self.verb.outward() {
+            if outward {
                 copy(record.add(RECORD), piece.local, self.row);
             }
         }
-        self.used += self.record();
+        self.used += self.record;
         self.segments += 1;
     }
 
@@ -137,43 +140,68 @@ impl Open {
     }
 }
 
+/// A list that is being written in the chunk of a claimed slot.
+struct InSlot<'a> {
+    slot: usize,
+    room: *mut u8,
+    places: RefMut<'a, Vec<*mut u8>>,
+    list: Open,
+}
+
+impl<'a> InSlot<'a> {
+    /// Claims a slot for a list with pieces like this one.
+    fn new(world: &'a World, first: &Segment<u8>, verb: Verb) -> Self {
+        let origin = world.origin();
+        let slot = origin.claim();
+        let mut places = origin.places(slot);
+        places.clear();
+        InSlot { slot, room: origin.staging(slot), places, list: Open::new(first, verb) }
+    }
+
+    /// Sends it.
+    ///
+    /// # Safety
+    /// LOCAL-SEGMENTS, for a get until it is complete.
+    unsafe fn send(self, world: &World) {
+        let InSlot { slot, places, list, .. } = self;
+        drop(places);
+        // SAFETY: REQUEST-SLOT, and it was written to its chunk; LOCAL-SEGMENTS.
+        unsafe { list.send(world, slot) };
+    }
+}
+
 /// Carries out segments that were checked: puts and accumulates are locally complete on return, and remotely after a
 /// fence; gets once their tag has been waited for.
 ///
 /// # Safety
 /// LOCAL-SEGMENTS.
 pub(super) unsafe fn transfer(world: &World, segments: impl Iterator<Item = Segment<u8>>, verb: Verb) {
-    let origin = world.origin();
-    let (mut lists, mut open) = (0, None);
+    let outward = verb.outward();
+    let mut open: Option<InSlot<'_>> = None;
+    let mut lists = 0;
     for piece in pieces(segments) {
-        let (slot, mut list) = match open.take() {
-            Some((slot, list)) if Open::takes(&list, &piece, verb) => (slot, list),
-            full => {
-                if let Some((slot, list)) = full {
-                    // SAFETY: REQUEST-SLOT, LOCAL-SEGMENTS.
-                    unsafe { list.send(world, slot) };
-                }
-                if let Verb::Get(tag) = verb
-                    && lists >= PIPELINE
-                {
-                    origin.narrow(tag.op);
-                }
-                lists += 1;
-                let slot = origin.claim();
-                origin.places(slot).clear();
-                (slot, Open::new(&piece, verb))
+        if !open.as_ref().is_some_and(|open| open.list.takes(&piece))
+            && let Some(full) = open.take()
+        {
+            // SAFETY: LOCAL-SEGMENTS.
+            unsafe { full.send(world) };
+            lists += 1;
+            if let Verb::Get(tag) = verb
+                && lists >= PIPELINE
+            {
+                world.origin().narrow(tag.op);
             }
-        };
-        if !verb.outward() {
-            origin.places(slot).push(piece.local);
+        }
+        let open = open.get_or_insert_with(|| InSlot::new(world, &piece, verb));
+        if !outward {
+            open.places.push(piece.local);
         }
         // SAFETY: OPEN-ROOM by REQUEST-SLOT; LOCAL-SEGMENTS; the list takes the piece, or is new, and a piece fits one.
-        unsafe { list.push(origin.staging(slot), &piece) };
-        open = Some((slot, list));
+        unsafe { open.list.push(open.room, &piece, outward) };
     }
-    if let Some((slot, list)) = open {
-        // SAFETY: REQUEST-SLOT, LOCAL-SEGMENTS.
-        unsafe { list.send(world, slot) };
+    if let Some(last) = open {
+        // SAFETY: LOCAL-SEGMENTS.
+        unsafe { last.send(world) };
     }
 }
 
@@ -197,7 +225,7 @@ impl Gathering {
     /// LOCAL-SEGMENTS; for a get, until it is complete.
     pub(crate) unsafe fn add(&mut self, world: &World, segment: Segment<u8>, verb: Verb) {
         for piece in pieces(std::iter::once(segment)) {
-            if self.open.as_ref().is_some_and(|open| !open.takes(&piece, verb)) {
+            if self.open.as_ref().is_some_and(|open| open.verb != verb || !open.takes(&piece)) {
                 self.send(world);
             }
             self.room.reserve_exact(STAGING_BYTES);
@@ -206,7 +234,7 @@ impl Gathering {
                 self.places.push(piece.local);
             }
             // SAFETY: OPEN-ROOM was just reserved; LOCAL-SEGMENTS; the list takes the piece.
-            unsafe { open.push(self.room.as_mut_ptr(), &piece) };
+            unsafe { open.push(self.room.as_mut_ptr(), &piece, verb.outward()) };
         }
     }
 
