@@ -259,11 +259,13 @@ impl World {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn of(context: Rc<Context>) -> Self {
         World { context }
     }
 
     /// What finds this world again as long as somebody has it.
+    #[inline]
     pub(crate) fn downgrade(&self) -> Weak<Context> {
         Rc::downgrade(&self.context)
     }

@@ -167,12 +167,14 @@ impl Origin {
     }
 
     /// A number for an operation or a scope that begins now; never 0.
+    #[inline]
     pub(crate) fn number(&self) -> u64 {
         self.last.set(self.last.get() + 1);
         self.last.get()
     }
 
     /// A tag for an operation that begins now.
+    #[inline]
     pub(crate) fn tag(&self, group: Group) -> Tag {
         Tag { op: self.number(), group }
     }
@@ -292,10 +294,17 @@ impl Origin {
     ///
     /// # Errors
     /// [`Error::Refused`] if one of them was refused, and no wait has said so yet.
+    #[inline]
     pub(crate) fn complete(&self, which: Which) -> Result<()> {
-        if self.detached.get() != 0 {
-            self.wait_for(|sent| sent.is_of(which));
+        if self.detached.get() == 0 && self.refused.borrow().is_empty() {
+            Ok(())
+        } else {
+            self.complete_messages(which)
         }
+    }
+
+    fn complete_messages(&self, which: Which) -> Result<()> {
+        self.wait_for(|sent| sent.is_of(which));
         self.report(|refusal| refusal.tag.is_some_and(|tag| which.includes(tag, refusal.rank)))
     }
 
