@@ -303,7 +303,7 @@ fn more_handles_than_request_slots() {
 fn a_dropped_or_forgotten_buffer_is_not_written_later() {
     matrix(|world| {
         let (region, right) = numbers(world);
-        for round in 0..200 {
+        for round in 0..200i64 {
             let handle = world.get_nb(region.at::<i64>(right, 0), vec![-1; 100]).unwrap();
             if round % 2 == 0 {
                 drop(handle);
