@@ -313,7 +313,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// world.put(&numbers, region.at(world.rank(), 0))?;
     /// world.barrier()?;
     /// let right = (world.rank() + 1) % world.size();
-    /// let mut found = [0; 10];
+    /// let mut found = [0i64; 10];
     /// world.nonblocking(|scope| {
     ///     let mut many = scope.aggregate();
     ///     for (index, number) in found.chunks_mut(1).enumerate() {
