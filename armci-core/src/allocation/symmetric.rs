@@ -41,15 +41,15 @@ impl World {
         if let Some((id, block)) = &ready {
             self.publish(*id, block, wish);
         }
-        let mut words = [wish, !wish, books.history, !books.history];
-        all.all_reduce(&mut words, Reduce::Max)?;
-        let [largest, not_smallest, history, not_history] = words;
-        if history == !not_history && largest == !not_smallest && ready.is_some() {
+        if all.agree(books.digest_with(wish)) && ready.is_some() {
             return self.enter(&mut books, |books| books.heap.allocate(wish.max(1)).ok_or_else(unready));
         }
         if let Some((id, block)) = ready {
             self.withdraw(id, &block);
         }
+        let mut words = [wish, !wish, books.history, !books.history];
+        all.all_reduce(&mut words, Reduce::Max)?;
+        let [largest, not_smallest, history, not_history] = words;
         if history != !not_history {
             let histories = all.all_gather(&[books.history]);
             let rank = histories.iter().position(|history| *history != histories[0]).unwrap_or(0);
@@ -102,7 +102,7 @@ impl World {
         match self.make_resident(heap, &block) {
             Ok(()) => return Ok(block),
             Err(error) => {
-                heap.free(block);
+                heap.abandon(block);
                 if !matches!(error, Error::Memory { .. }) {
                     return Err(error);
                 }
@@ -112,7 +112,7 @@ impl World {
         self.trim(heap, 0);
         self.synchronize()?;
         let block = heap.allocate(bytes).ok_or_else(|| full(heap))?;
-        self.make_resident(heap, &block).map(|()| block.clone()).inspect_err(|_| heap.free(block))
+        self.make_resident(heap, &block).map(|()| block.clone()).inspect_err(|_| heap.abandon(block))
     }
 
     /// Has the ledger grant, and the system provide, what of a block is not resident yet; on all ranks, or on none.

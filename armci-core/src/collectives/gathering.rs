@@ -152,23 +152,35 @@ impl Gathering {
     /// Meets all members; nothing else.
     #[inline]
     pub(crate) fn meet(&self, origin: &Origin) {
+        self.meet_with(origin, 0);
+    }
+
+    #[inline]
+    fn meet_with(&self, origin: &Origin, digest: u64) {
         if self.len() == 1 {
             return;
         }
-        if let Some(epoch) = self.arrive() {
+        if let Some(epoch) = self.arrive(digest) {
             self.wait(origin, epoch);
         }
     }
 
+    /// Meets all members, and says whether all have the same digest.
+    #[inline]
+    pub(crate) fn agree(&self, origin: &Origin, digest: u64) -> bool {
+        self.meet_with(origin, digest);
+        self.len() == 1 || self.barrier().agreed(self.len() as u32, digest)
+    }
+
     /// Says that this member is here; the epoch of the barrier to be waited over, unless all are here.
     #[inline]
-    fn arrive(&self) -> Option<u32> {
+    fn arrive(&self, digest: u64) -> Option<u32> {
         let barrier = self.barrier();
         // Ranks without a progress thread sleep where messages wake them too.
         let others = || (0..self.len()).map(|member| self.node.control(self.slot(member)));
         let ring_others =
             || others().filter(|control| !control.attention.threaded()).for_each(|control| control.main_bell.ring());
-        barrier.arrive(self.len() as u32, ring_others)
+        barrier.arrive(self.len() as u32, digest, ring_others)
     }
 
     /// Waits, serving, until all are here.
@@ -179,7 +191,7 @@ impl Gathering {
 
     /// Begins a split-phase barrier.
     pub(crate) fn begin(&self) -> Option<u32> {
-        let epoch = if self.len() == 1 { None } else { self.arrive() };
+        let epoch = if self.len() == 1 { None } else { self.arrive(0) };
         self.arriving.set(epoch.is_some());
         epoch
     }

@@ -110,6 +110,12 @@ impl Collective<'_> {
         }
     }
 
+    /// Whether all have the same digest; all meet.
+    #[inline]
+    pub(crate) fn agree(self, digest: u64) -> bool {
+        self.gathering.agree(self.world.origin(), digest)
+    }
+
     pub(crate) fn all_gather<T: Pod>(self, mine: &[T]) -> Vec<T> {
         let mut all = vec![T::zeroed(); mine.len() * self.gathering.len()];
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut all);

@@ -29,9 +29,19 @@ impl Books {
 
     /// Takes note of an allocation or a free: of `what`, under this name.
     pub(crate) fn note(&mut self, what: u64, id: RegionId) {
-        for word in [what, id.to_bits()] {
-            // An odd multiplier and a rotation keep every bit's influence; nobody attacks this digest.
-            self.history = (self.history ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-        }
+        self.history = mix(mix(self.history, what), id.to_bits());
+    }
+
+    /// A digest of all calls so far and of a wish.
+    pub(crate) fn digest_with(&self, wish: u64) -> u64 {
+        // The upper bits of a product have every bit's influence.
+        (self.history ^ wish).wrapping_mul(ODD) >> 16
     }
 }
+
+/// Takes a word into a digest. An odd multiplier and a rotation keep every bit's influence; nobody attacks it.
+fn mix(digest: u64, word: u64) -> u64 {
+    (digest ^ word).wrapping_mul(ODD).rotate_left(29)
+}
+
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -87,15 +87,21 @@ impl Heap {
         Some(Block { offset, len })
     }
 
-    /// The block that [`Heap::allocate`] would give, if one of that size lies ready and resident.
+    /// The block that [`Heap::allocate`] would give, if one of that size lies ready, resident, in a list.
     pub(crate) fn ready(&self, bytes: u64) -> Option<Block> {
         let len = round_up_to_class(bytes).filter(|len| *len <= CLASS_MAX)?;
         let offset = *self.quick[class_of(len)].last()?;
-        let block = Block { offset, len };
-        self.absent(&block).is_empty().then_some(block)
+        // What lies in the lists is resident: see `abandon`.
+        Some(Block { offset, len })
     }
 
-    /// Takes a block back.
+    /// Takes a block back that is not resident, since something failed.
+    pub(crate) fn abandon(&mut self, block: Block) {
+        self.in_use -= block.len;
+        self.merge_free(block.offset, block.len);
+    }
+
+    /// Takes a resident block back.
     pub(crate) fn free(&mut self, block: Block) {
         let Block { offset, len } = block;
         self.in_use -= len;

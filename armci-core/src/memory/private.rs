@@ -56,7 +56,7 @@ impl Private {
         let State { heap, symmetric, .. } = &mut *books;
         let block = heap.allocate(bytes.max(1)).ok_or_else(|| self.full(heap, bytes))?;
         if heap.reach() + *symmetric > self.node.heap_len() {
-            heap.free(block);
+            heap.abandon(block);
             return Err(self.full(heap, bytes));
         }
         let absent = heap.absent(&block);
@@ -68,7 +68,7 @@ impl Private {
             ledger.grant(wanted)
         });
         if let Err(refused) = granted {
-            heap.free(block);
+            heap.abandon(block);
             let rank = self.node.who().rank;
             return Err(Error::Memory { rank, asked: wanted, granted: refused.granted, limit: refused.limit });
         }
@@ -78,7 +78,7 @@ impl Private {
                 .try_for_each(|range| self.node.window().populate(self.node.who().local_rank, self.in_slot(range)));
             if let Err(error) = populated {
                 absent.iter().for_each(|range| self.give_back(range));
-                heap.free(block);
+                heap.abandon(block);
                 return Err(error);
             }
         }
