@@ -13,7 +13,9 @@ use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
-use crate::{accumulate, alignment, barrier, footprint, idle, meeting, messages, passing, small, start, strided};
+use crate::{
+    accumulate, alignment, barrier, footprint, idle, meeting, messages, passing, small, start, strided, threads,
+};
 
 /// The longest a job may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -47,16 +49,22 @@ const PAIR: Configuration = Configuration {
 };
 
 /// The settings that are made for every job, whatever the environment says: the defaults.
-const DEFAULTS: [(&str, &str); 5] = [
+const DEFAULTS: [(&str, &str); 11] = [
     ("ARMCI_PROTOCOL", "rma"),
     ("ARMCI_PROGRESS", "thread"),
     ("ARMCI_SPIN", ""),
     ("ARMCI_SLOT", ""),
     ("ARMCI_MEMORY", ""),
+    ("ARMCI_CONFLICTS", ""),
+    ("ARMCI_RESOLVE", ""),
+    ("ARMCI_REGION_CACHE", ""),
+    ("ARMCI_STATS", ""),
+    ("ARMCI_TRACE", ""),
+    ("ARMCI_CHECK", ""),
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 10] = [
+pub static JOBS: [Configuration; 12] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -129,6 +137,8 @@ pub static JOBS: [Configuration; 10] = [
         },
         ..PAIR
     },
+    Configuration { name: "threads", bind: Bind::None, measure: threads::threads, ..PAIR },
+    Configuration { name: "ranks", ranks: 1 + threads::WORKERS, bind: Bind::None, measure: threads::ranks, ..PAIR },
     Configuration {
         name: "footprint",
         once: true,

@@ -42,6 +42,7 @@ mod start;
 mod strided;
 mod sweep;
 mod table;
+mod threads;
 mod timing;
 mod wake;
 mod ways;
