@@ -22,12 +22,18 @@
 use super::isa::{Isa, Level, isa};
 use super::lane::{Lane, Narrow, fence, prefetch_for_writing};
 
+/// Up to here narrow vectors do: asking which wider ones there are, and leaving them again, costs more than they save.
+const NARROW_TO: usize = 64;
+
 /// From here `rep movs` beats the vector loop: source and target together no longer fit a first-level cache of
 /// 48 KiB. (Measured on Zen 5: 16 KiB 165 against 265 GB/s, 32 KiB 165 against 100.)
 const STRINGS_FROM: usize = 24 << 10;
 
 /// A part of a larger transfer is moved by `rep movs` from here: below, its start-up (some 10 ns) costs more than it saves.
 const STRINGS_LEAST: usize = 2 << 10;
+
+/// From here `rep movs` is avoided only where it crawls; see [`string_trap`].
+const TRAP_NARROWS_FROM: usize = 256 << 10;
 
 /// From here lines are prefetched for writing where the vector loop is used.
 const PREFETCH_FROM: usize = 1 << 20;
@@ -48,17 +54,30 @@ const PAGE: usize = 4096;
 #[inline(never)]
 pub(super) unsafe fn copy_long(dst: *mut u8, src: *const u8, len: usize, whole: usize) {
     debug_assert!(len > 16);
-    let isa = isa();
-    // SAFETY: BOTH-MAPPED; LANE-ENABLED: each function is called at its own level.
+    // SAFETY: BOTH-MAPPED; LANE-ENABLED: each function is called at its own level, and the narrow lane at any.
     unsafe {
+        if len <= NARROW_TO {
+            return copy_short::<Narrow>(dst, src, len);
+        }
+        let isa = isa();
         match isa.level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => copy_avx512(dst, src, len, whole, isa),
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => copy_avx2(dst, src, len, whole, isa),
-            _ => copy_by::<Narrow>(dst, src, len, whole, isa),
+            _ => copy_narrow(dst, src, len, whole, isa),
         }
     }
+}
+
+/// A function of its own, so that [`copy_long`] has no registers to save for it and only jumps.
+///
+/// # Safety
+/// As [`copy_long`].
+#[inline(never)]
+pub(super) unsafe fn copy_narrow(dst: *mut u8, src: *const u8, len: usize, whole: usize, isa: Isa) {
+    // SAFETY: BOTH-MAPPED; the narrow lane needs no feature.
+    unsafe { copy_by::<Narrow>(dst, src, len, whole, isa) }
 }
 
 /// # Safety
@@ -107,7 +126,7 @@ pub(super) unsafe fn copy_by<V: Lane>(dst: *mut u8, src: *const u8, len: usize, 
 /// As [`copy_by`], `len > 8 * V::SIZE`.
 #[inline(always)]
 unsafe fn copy_block<V: Lane>(dst: *mut u8, src: *const u8, len: usize, isa: Isa) {
-    let strings = isa.fast_strings && len >= STRINGS_LEAST && !string_trap(dst, src);
+    let strings = isa.fast_strings && len >= STRINGS_LEAST && !string_trap(dst, src, len);
     let stream_from =
         if strings && distance_in_page(dst, src).is_multiple_of(64) { STREAM_FROM_STRINGS } else { STREAM_FROM };
     // SAFETY: passed on.
@@ -130,10 +149,12 @@ fn distance_in_page(dst: *mut u8, src: *const u8) -> usize {
     (dst as usize).wrapping_sub(src as usize) % PAGE
 }
 
-/// Whether `rep movs` would crawl: Zen 4 below 16 bytes, Zen 5 below 64.
+/// Whether `rep movs` would be slower than the loop: by far below 16 bytes on Zen 4; on Zen 5 by some 5 % below 64, but
+/// only while the second-level cache holds both sides.
 #[inline(always)]
-fn string_trap(dst: *mut u8, src: *const u8) -> bool {
-    (1..64).contains(&distance_in_page(dst, src))
+fn string_trap(dst: *mut u8, src: *const u8, len: usize) -> bool {
+    let window = if len < TRAP_NARROWS_FROM { 64 } else { 16 };
+    (1..window).contains(&distance_in_page(dst, src))
 }
 
 /// Whether a forward loop's loads would run into its own recent stores.
@@ -190,8 +211,7 @@ unsafe fn ends<V: Lane, const N: usize>(dst: *mut u8, src: *const u8, len: usize
     }
 }
 
-/// Bytes the loops load before they store. More does not help on a plain path, and hurts when source and target are
-/// aligned differently.
+/// Bytes the downward and the streaming loop load before they store.
 const GROUP: usize = 128;
 
 /// # Safety
@@ -208,33 +228,49 @@ unsafe fn group<V: Lane>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// A loop upward with aligned stores; the first and last vector are stored apart and may share bytes with it.
-/// `PREFETCH` asks for the target's lines 1 KiB ahead.
+/// A loop upward with aligned stores; the first vector is stored apart and may share bytes with it. `PREFETCH` asks
+/// for the target's lines 1 KiB ahead.
+///
+/// Where the target is aligned, that is branched upon rather than reckoned with, so that the source is read while the
+/// target's address is still being found out. Not beyond half a page, where loads would run ahead of stores that look
+/// as if they were to the same address (see the trap above): that costs more than waiting.
 ///
 /// # Safety
-/// As [`copy_by`], `len >= V::SIZE`.
+/// As [`copy_by`], `len >= 4 * V::SIZE`.
 #[inline(always)]
 unsafe fn forward<V: Lane, const PREFETCH: bool>(dst: *mut u8, src: *const u8, len: usize) {
-    const AHEAD: usize = 1024;
-    let last = len - V::SIZE;
-    let mut at = V::SIZE - dst as usize % V::SIZE;
-    // SAFETY: BOTH-MAPPED: `at` stays at most `len - GROUP` for groups and below `last` for single vectors.
+    let head = (dst as usize).wrapping_neg() % V::SIZE;
+    // SAFETY: passed on; BOTH-MAPPED for the first vector.
     unsafe {
-        let (head, tail) = (V::load(src), V::load(src.add(last)));
-        head.store(dst);
-        while at + GROUP <= len {
+        if head == 0 && len <= PAGE / 2 {
+            upward::<V, PREFETCH>(dst, src, len, 0);
+        } else {
+            V::load(src).store(dst);
+            upward::<V, PREFETCH>(dst, src, len, head);
+        }
+    }
+}
+
+/// The loop: four vectors at a time from `at` on, the last four up to `len`, which may share bytes with the others.
+///
+/// # Safety
+/// As [`forward`].
+#[inline(always)]
+unsafe fn upward<V: Lane, const PREFETCH: bool>(dst: *mut u8, src: *const u8, len: usize, mut at: usize) {
+    const AHEAD: usize = 1024;
+    let four = 4 * V::SIZE;
+    // SAFETY: BOTH-MAPPED: each group ends at most at `len`, and `len` holds one.
+    unsafe {
+        while at + four < len {
             if PREFETCH {
-                prefetch_for_writing(dst.wrapping_add(at + AHEAD));
-                prefetch_for_writing(dst.wrapping_add(at + AHEAD + 64));
+                for line in (0..four).step_by(64) {
+                    prefetch_for_writing(dst.wrapping_add(at + AHEAD + line));
+                }
             }
-            group::<V>(dst.add(at), src.add(at));
-            at += GROUP;
+            ends::<V, 2>(dst.add(at), src.add(at), four);
+            at += four;
         }
-        while at < last {
-            V::load(src.add(at)).store(dst.add(at));
-            at += V::SIZE;
-        }
-        tail.store(dst.add(last));
+        ends::<V, 2>(dst.add(len - four), src.add(len - four), four);
     }
 }
 

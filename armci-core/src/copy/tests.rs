@@ -107,7 +107,7 @@ fn every_way_copies_exactly_around_its_thresholds() {
 fn large_blocks_copy_exactly_past_the_caches_and_through_strings() {
     for (name, go) in &ways() {
         for len in [(512 << 10) + 5, (16 << 20) + 3, (32 << 20) + 77] {
-            for (dst_at, src_at) in [(8, 0), (5, 1000)] {
+            for (dst_at, src_at) in [(8, 0), (5, 1000), (32, 0)] {
                 check(name, go, len, dst_at, src_at);
             }
         }
