@@ -63,11 +63,25 @@ pub trait Arithmetic: Pod + PartialEq {
     fn plus(y: Self, x: Self) -> Self;
     /// `alpha * x`.
     fn times(alpha: Self, x: Self) -> Self;
+    /// 64 bytes of them in a register.
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    #[allow(private_bounds)] // sealed: nobody names it
+    type Of64: super::lanes::Lanes<Self>;
+    /// 32 bytes of them in a register.
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    #[allow(private_bounds)]
+    type Of32: super::lanes::Lanes<Self>;
 }
 
 macro_rules! integer {
-    ($($t:ty),*) => { $(
+    ($($t:ident: $of_64:ident, $of_32:ident);*) => { $(
         impl Arithmetic for $t {
+            #[cfg(target_arch = "x86_64")]
+            type Of64 = std::arch::x86_64::$of_64;
+            #[cfg(target_arch = "x86_64")]
+            type Of32 = std::arch::x86_64::$of_32;
             const ONE: Self = 1;
             #[inline(always)]
             fn plus(y: Self, x: Self) -> Self {
@@ -82,8 +96,12 @@ macro_rules! integer {
 }
 
 macro_rules! real {
-    ($($t:ty),*) => { $(
+    ($($t:ident: $of_64:ident, $of_32:ident);*) => { $(
         impl Arithmetic for $t {
+            #[cfg(target_arch = "x86_64")]
+            type Of64 = std::arch::x86_64::$of_64;
+            #[cfg(target_arch = "x86_64")]
+            type Of32 = std::arch::x86_64::$of_32;
             const ONE: Self = 1.0;
             #[inline(always)]
             fn plus(y: Self, x: Self) -> Self {
@@ -98,8 +116,12 @@ macro_rules! real {
 }
 
 macro_rules! complex {
-    ($($t:ident),*) => { $(
+    ($($t:ident: $of_64:ident, $of_32:ident);*) => { $(
         impl Arithmetic for $t {
+            #[cfg(target_arch = "x86_64")]
+            type Of64 = std::arch::x86_64::$of_64;
+            #[cfg(target_arch = "x86_64")]
+            type Of32 = std::arch::x86_64::$of_32;
             const ONE: Self = $t::new(1.0, 0.0);
             #[inline(always)]
             fn plus(y: Self, x: Self) -> Self {
@@ -113,9 +135,9 @@ macro_rules! complex {
     )* };
 }
 
-integer!(i32, i64);
-real!(f32, f64);
-complex!(Complex32, Complex64);
+integer!(i32: __m512i, __m256i; i64: __m512i, __m256i);
+real!(f32: __m512, __m256; f64: __m512d, __m256d);
+complex!(Complex32: __m512, __m256; Complex64: __m512d, __m256d);
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,8 @@
 #![allow(unsafe_code)]
 
 mod element;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod loops;
 
 pub use element::{Arithmetic, ElementKind};
