@@ -26,12 +26,41 @@ pub(crate) unsafe fn apply_patch(
     kind: ElementKind,
     alpha: &[u8; 16],
 ) {
+    let offset = offset as usize;
+    match patch.single_row() {
+        // Most accumulates: a row inside a stripe, here without a loop and without the patch.
+        Some(bytes) if offset % STRIPE_BYTES + bytes <= STRIPE_BYTES => {
+            if bytes > 0 {
+                let _held = locks.of(offset).lock();
+                // SAFETY: PATCH-MAPPED, ELEMENT-LOCK.
+                unsafe { accumulate_bytes(kind, dst, src, bytes, alpha) };
+            }
+        }
+        // SAFETY: passed on.
+        _ => unsafe { apply_rows(locks, offset, dst, src, patch, kind, alpha) },
+    }
+}
+
+/// Any patch, row by row and stripe by stripe.
+///
+/// # Safety
+/// As [`apply_patch`].
+#[inline(never)]
+unsafe fn apply_rows(
+    locks: &ElementLocks,
+    offset: usize,
+    dst: *mut u8,
+    src: *const u8,
+    patch: &Patch,
+    kind: ElementKind,
+    alpha: &[u8; 16],
+) {
     let element = kind.size();
     let mut held = None;
     let visit = |row_dst: *mut u8, row_src: *const u8, bytes: usize| {
         let mut done = 0;
         while done < bytes {
-            let at = offset as usize + (row_dst as usize - dst as usize) + done;
+            let at = offset + (row_dst as usize - dst as usize) + done;
             // A 16-byte element that two stripes share belongs to the one it begins in.
             let piece = (STRIPE_BYTES - at % STRIPE_BYTES).next_multiple_of(element).min(bytes - done);
             let stripe = at / STRIPE_BYTES;

@@ -97,6 +97,12 @@ impl Patch {
         if self.row == 0 { 0 } else { self.levels[..self.depth].iter().map(|level| level.count).product::<usize>() }
     }
 
+    /// The bytes of its only row, if it is but one (or none, which has no bytes).
+    #[inline]
+    pub(crate) fn single_row(&self) -> Option<usize> {
+        (self.depth == 0).then_some(self.row)
+    }
+
     /// Bytes the patch moves.
     #[inline]
     pub fn bytes(&self) -> usize {
@@ -164,6 +170,7 @@ mod tests {
     fn depth_and_row(dst: &[usize], src: &[usize], counts: &[usize]) -> (usize, usize) {
         let patch = Patch::new(dst, src, counts);
         assert_eq!(patch.bytes(), counts.iter().product::<usize>());
+        assert_eq!(patch.single_row(), (patch.depth == 0).then_some(patch.bytes()));
         (patch.depth, patch.row)
     }
 
