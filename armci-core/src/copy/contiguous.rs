@@ -3,7 +3,8 @@
 //! Guarantees the promises of [`copy`](super::copy) at the speed of the best of the known ways, of which none is
 //! best everywhere:
 //!
-//! - up to eight vectors: load all, then store all, from both ends towards the middle, no loop;
+//! - up to eight vectors (narrow ones up to 64 bytes): load all, then store all, from both ends towards the middle, no loop;
+//! - up to half a page: a loop of four vectors at a time, which ends with the last four;
 //! - a vector loop with aligned stores while source and target fit the first-level cache;
 //! - `rep movs` above that, where the processor is quick at it: it is the only way to overwrite a cached line
 //!   without reading it first, up to 1.8 times as fast when another core wrote the target last;
@@ -32,9 +33,6 @@ const STRINGS_FROM: usize = 24 << 10;
 /// A part of a larger transfer is moved by `rep movs` from here: below, its start-up (some 10 ns) costs more than it saves.
 const STRINGS_LEAST: usize = 2 << 10;
 
-/// From here `rep movs` is avoided only where it crawls; see [`string_trap`].
-const TRAP_NARROWS_FROM: usize = 256 << 10;
-
 /// From here lines are prefetched for writing where the vector loop is used.
 const PREFETCH_FROM: usize = 1 << 20;
 
@@ -46,6 +44,9 @@ const STREAM_FROM: usize = 16 << 20;
 const STREAM_FROM_STRINGS: usize = 32 << 20;
 
 const PAGE: usize = 4096;
+
+/// Up to here a block is but a few groups of vectors, whose start and end are most of its time.
+const FEW: usize = PAGE / 2;
 
 /// Copies more than 16 bytes, as a part of a transfer of `whole` bytes: what its caches can hold decides the way.
 ///
@@ -75,7 +76,7 @@ pub(super) unsafe fn copy_long(dst: *mut u8, src: *const u8, len: usize, whole: 
 /// # Safety
 /// As [`copy_long`].
 #[inline(never)]
-pub(super) unsafe fn copy_narrow(dst: *mut u8, src: *const u8, len: usize, whole: usize, isa: Isa) {
+unsafe fn copy_narrow(dst: *mut u8, src: *const u8, len: usize, whole: usize, isa: Isa) {
     // SAFETY: BOTH-MAPPED; the narrow lane needs no feature.
     unsafe { copy_by::<Narrow>(dst, src, len, whole, isa) }
 }
@@ -111,6 +112,8 @@ pub(super) unsafe fn copy_by<V: Lane>(dst: *mut u8, src: *const u8, len: usize, 
         } else if whole < STRINGS_FROM {
             if behind_by_little(dst, src) {
                 backward::<V>(dst, src, len);
+            } else if len <= FEW {
+                forward_short::<V>(dst, src, len);
             } else {
                 forward::<V, false>(dst, src, len);
             }
@@ -126,7 +129,7 @@ pub(super) unsafe fn copy_by<V: Lane>(dst: *mut u8, src: *const u8, len: usize, 
 /// As [`copy_by`], `len > 8 * V::SIZE`.
 #[inline(always)]
 unsafe fn copy_block<V: Lane>(dst: *mut u8, src: *const u8, len: usize, isa: Isa) {
-    let strings = isa.fast_strings && len >= STRINGS_LEAST && !string_trap(dst, src, len);
+    let strings = isa.fast_strings && len >= STRINGS_LEAST && !string_trap(dst, src);
     let stream_from =
         if strings && distance_in_page(dst, src).is_multiple_of(64) { STREAM_FROM_STRINGS } else { STREAM_FROM };
     // SAFETY: passed on.
@@ -149,12 +152,10 @@ fn distance_in_page(dst: *mut u8, src: *const u8) -> usize {
     (dst as usize).wrapping_sub(src as usize) % PAGE
 }
 
-/// Whether `rep movs` would be slower than the loop: by far below 16 bytes on Zen 4; on Zen 5 by some 5 % below 64, but
-/// only while the second-level cache holds both sides.
+/// Whether `rep movs` would crawl: Zen 4 below 16 bytes, Zen 5 below 64.
 #[inline(always)]
-fn string_trap(dst: *mut u8, src: *const u8, len: usize) -> bool {
-    let window = if len < TRAP_NARROWS_FROM { 64 } else { 16 };
-    (1..window).contains(&distance_in_page(dst, src))
+fn string_trap(dst: *mut u8, src: *const u8) -> bool {
+    (1..64).contains(&distance_in_page(dst, src))
 }
 
 /// Whether a forward loop's loads would run into its own recent stores.
@@ -211,7 +212,8 @@ unsafe fn ends<V: Lane, const N: usize>(dst: *mut u8, src: *const u8, len: usize
     }
 }
 
-/// Bytes the downward and the streaming loop load before they store.
+/// Bytes the loops load before they store, beyond [`FEW`]. More does not help on a plain path, and hurts when source
+/// and target are aligned differently.
 const GROUP: usize = 128;
 
 /// # Safety
@@ -228,49 +230,72 @@ unsafe fn group<V: Lane>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// A loop upward with aligned stores; the first vector is stored apart and may share bytes with it. `PREFETCH` asks
-/// for the target's lines 1 KiB ahead.
+/// A loop upward for a few groups: four vectors at a time, the first vector and the last four stored apart.
 ///
-/// Where the target is aligned, that is branched upon rather than reckoned with, so that the source is read while the
-/// target's address is still being found out. Not beyond half a page, where loads would run ahead of stores that look
-/// as if they were to the same address (see the trap above): that costs more than waiting.
+/// Whether the target is aligned is branched upon, not reckoned with, so that the source is read while the target's
+/// address is still being found out. Not beyond half a page, where loads would run ahead of stores that look as if
+/// they were to the same address (see the trap above): that costs more than waiting.
 ///
 /// # Safety
 /// As [`copy_by`], `len >= 4 * V::SIZE`.
 #[inline(always)]
-unsafe fn forward<V: Lane, const PREFETCH: bool>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn forward_short<V: Lane>(dst: *mut u8, src: *const u8, len: usize) {
     let head = (dst as usize).wrapping_neg() % V::SIZE;
     // SAFETY: passed on; BOTH-MAPPED for the first vector.
     unsafe {
-        if head == 0 && len <= PAGE / 2 {
-            upward::<V, PREFETCH>(dst, src, len, 0);
+        if head == 0 {
+            fours::<V>(dst, src, len, 0);
         } else {
             V::load(src).store(dst);
-            upward::<V, PREFETCH>(dst, src, len, head);
+            fours::<V>(dst, src, len, head);
         }
     }
 }
 
-/// The loop: four vectors at a time from `at` on, the last four up to `len`, which may share bytes with the others.
+/// Four vectors at a time from `at` on, the last four up to `len`.
 ///
 /// # Safety
-/// As [`forward`].
+/// As [`forward_short`].
 #[inline(always)]
-unsafe fn upward<V: Lane, const PREFETCH: bool>(dst: *mut u8, src: *const u8, len: usize, mut at: usize) {
-    const AHEAD: usize = 1024;
+unsafe fn fours<V: Lane>(dst: *mut u8, src: *const u8, len: usize, mut at: usize) {
     let four = 4 * V::SIZE;
     // SAFETY: BOTH-MAPPED: each group ends at most at `len`, and `len` holds one.
     unsafe {
         while at + four < len {
-            if PREFETCH {
-                for line in (0..four).step_by(64) {
-                    prefetch_for_writing(dst.wrapping_add(at + AHEAD + line));
-                }
-            }
             ends::<V, 2>(dst.add(at), src.add(at), four);
             at += four;
         }
         ends::<V, 2>(dst.add(len - four), src.add(len - four), four);
+    }
+}
+
+/// A loop upward with aligned stores; the first and last vector are stored apart and may share bytes with it.
+/// `PREFETCH` asks for the target's lines 1 KiB ahead.
+///
+/// # Safety
+/// As [`copy_by`], `len >= V::SIZE`.
+#[inline(always)]
+unsafe fn forward<V: Lane, const PREFETCH: bool>(dst: *mut u8, src: *const u8, len: usize) {
+    const AHEAD: usize = 1024;
+    let last = len - V::SIZE;
+    let mut at = V::SIZE - dst as usize % V::SIZE;
+    // SAFETY: BOTH-MAPPED: `at` stays at most `len - GROUP` for groups and below `last` for single vectors.
+    unsafe {
+        let (head, tail) = (V::load(src), V::load(src.add(last)));
+        head.store(dst);
+        while at + GROUP <= len {
+            if PREFETCH {
+                prefetch_for_writing(dst.wrapping_add(at + AHEAD));
+                prefetch_for_writing(dst.wrapping_add(at + AHEAD + 64));
+            }
+            group::<V>(dst.add(at), src.add(at));
+            at += GROUP;
+        }
+        while at < last {
+            V::load(src.add(at)).store(dst.add(at));
+            at += V::SIZE;
+        }
+        tail.store(dst.add(last));
     }
 }
 
