@@ -3,7 +3,8 @@
 //! Guarantees the promises of [`copy`](super::copy) at the speed of the best of the known ways, of which none is
 //! best everywhere:
 //!
-//! - up to eight vectors (narrow ones up to 64 bytes): load all, then store all, from both ends towards the middle, no loop;
+//! - up to eight vectors (narrow ones up to 64 bytes): load all, then store all, from both ends towards the middle,
+//!   no loop;
 //! - up to half a page: a loop of four vectors at a time, which ends with the last four;
 //! - a vector loop with aligned stores while source and target fit the first-level cache;
 //! - `rep movs` above that, where the processor is quick at it: it is the only way to overwrite a cached line
