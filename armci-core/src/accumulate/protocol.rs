@@ -26,18 +26,40 @@ pub(crate) unsafe fn apply_patch(
     kind: ElementKind,
     alpha: &[u8; 16],
 ) {
-    let offset = offset as usize;
-    match patch.single_row() {
-        // Most accumulates: a row inside a stripe, here without a loop and without the patch.
-        Some(bytes) if offset % STRIPE_BYTES + bytes <= STRIPE_BYTES => {
-            if bytes > 0 {
-                let _held = locks.of(offset).lock();
-                // SAFETY: PATCH-MAPPED, ELEMENT-LOCK.
-                unsafe { accumulate_bytes(kind, dst, src, bytes, alpha) };
-            }
+    // SAFETY: passed on.
+    unsafe {
+        match patch.single_row() {
+            Some(bytes) => apply_row(locks, offset, dst, src, bytes, kind, alpha),
+            None => apply_rows(locks, offset as usize, dst, src, patch, kind, alpha),
         }
+    }
+}
+
+/// [`apply_patch`] of one row.
+///
+/// # Safety
+/// As [`apply_patch`].
+#[inline]
+pub(crate) unsafe fn apply_row(
+    locks: &ElementLocks,
+    offset: u64,
+    dst: *mut u8,
+    src: *const u8,
+    bytes: usize,
+    kind: ElementKind,
+    alpha: &[u8; 16],
+) {
+    let offset = offset as usize;
+    // Most accumulates: a row inside a stripe, here without a loop and without a patch.
+    if offset % STRIPE_BYTES + bytes <= STRIPE_BYTES {
+        if bytes > 0 {
+            let _held = locks.of(offset).lock();
+            // SAFETY: PATCH-MAPPED, ELEMENT-LOCK.
+            unsafe { accumulate_bytes(kind, dst, src, bytes, alpha) };
+        }
+    } else {
         // SAFETY: passed on.
-        _ => unsafe { apply_rows(locks, offset, dst, src, patch, kind, alpha) },
+        unsafe { apply_rows(locks, offset, dst, src, &Patch::new(&[], &[], &[bytes]), kind, alpha) };
     }
 }
 

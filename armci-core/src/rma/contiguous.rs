@@ -9,7 +9,7 @@
 use bytemuck::Pod;
 
 use super::{Completion, by_message};
-use crate::accumulate::kernels::Accumulate;
+use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
 use crate::copy::Patch;
 use crate::error::Result;
@@ -249,10 +249,57 @@ impl World {
         count: usize,
         target: GlobalPtr<T>,
     ) -> Result<()> {
-        let bytes = bytes_of::<T>(count);
-        let whole = Patch::new(&[], &[], &[bytes]);
+        let (scale, bytes) = ((T::KIND, alpha_bytes(alpha)), bytes_of::<T>(count));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.accumulate_patch(alpha, source, target, &whole, bytes as u64) }
+        unsafe {
+            if self.is_plain() {
+                self.accumulate_now(scale, source.cast(), bytes, target.cast())
+            } else {
+                self.accumulate_watched(scale, source.cast(), bytes, target.cast())
+            }
+        }
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    unsafe fn accumulate_watched(
+        &self,
+        scale: (ElementKind, [u8; 16]),
+        source: *const u8,
+        bytes: usize,
+        target: GlobalPtr<u8>,
+    ) -> Result<()> {
+        let call = self.call_on(Kind::Accumulate, target, bytes, Extent::Bytes);
+        // SAFETY: LOCAL-SPAN.
+        self.watched(&call, || unsafe { self.accumulate_now(scale, source, bytes, target) })
+    }
+
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline(always)]
+    unsafe fn accumulate_now(
+        &self,
+        (kind, alpha): (ElementKind, [u8; 16]),
+        source: *const u8,
+        bytes: usize,
+        target: GlobalPtr<u8>,
+    ) -> Result<()> {
+        let to = self.resolve(target, bytes as u64)?;
+        self.aligned(target, kind.align(), "an accumulate")?;
+        self.count().accumulate(bytes);
+        if target.region.index < self.direct().accumulate.get() {
+            self.origin().order(target.rank(), target.region, Access::Accumulate);
+            // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
+            unsafe { self.transport().accumulate_row(to, source, bytes, kind, &alpha) };
+            Ok(())
+        } else {
+            let whole = Patch::new(&[], &[], &[bytes]);
+            // SAFETY: LOCAL-SPAN; it is copied before this returns.
+            unsafe { by_message::accumulate(self, source, target, &whole, kind, alpha) }
+        }
     }
 }
 

@@ -281,13 +281,13 @@ impl World {
         unsafe { self.accumulate_patch(alpha, source, target, &shape.patch(true), shape.remote_span as u64) }
     }
 
-    /// The common way of all accumulates; `span` is how far the patch reaches at the target.
+    /// The common way of strided accumulates; `span` is how far the patch reaches at the target.
     ///
     /// # Safety
     /// LOCAL-SPAN for `patch` at `source`.
     #[inline]
     #[track_caller]
-    pub(super) unsafe fn accumulate_patch<T: Accumulate>(
+    unsafe fn accumulate_patch<T: Accumulate>(
         &self,
         alpha: T,
         source: *const T,
@@ -299,9 +299,9 @@ impl World {
         // SAFETY: LOCAL-SPAN.
         unsafe {
             if self.is_plain() {
-                self.accumulate_now(scale, source, target, patch, span)
+                self.accumulate_rows(scale, source, target, patch, span)
             } else {
-                self.accumulate_watched(scale, source, target, patch, span)
+                self.accumulate_rows_watched(scale, source, target, patch, span)
             }
         }
     }
@@ -311,7 +311,7 @@ impl World {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    unsafe fn accumulate_watched(
+    unsafe fn accumulate_rows_watched(
         &self,
         scale: (ElementKind, [u8; 16]),
         source: *const u8,
@@ -321,13 +321,13 @@ impl World {
     ) -> Result<()> {
         let call = self.call_on(Kind::Accumulate, target, patch.bytes(), Extent::Rows { patch, outward: true });
         // SAFETY: LOCAL-SPAN.
-        self.watched(&call, || unsafe { self.accumulate_now(scale, source, target, patch, span) })
+        self.watched(&call, || unsafe { self.accumulate_rows(scale, source, target, patch, span) })
     }
 
     /// # Safety
     /// LOCAL-SPAN.
     #[inline(always)]
-    unsafe fn accumulate_now(
+    unsafe fn accumulate_rows(
         &self,
         (kind, scale): (ElementKind, [u8; 16]),
         source: *const u8,

@@ -17,7 +17,6 @@ use super::Completion;
 use super::by_list::{self, Verb};
 use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
-use crate::copy::Patch;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::transport::Transport;
@@ -279,9 +278,8 @@ impl World {
         for Segment { local, remote, count } in segments {
             let to = self.resolve(remote, count as u64)?;
             self.origin().order(remote.rank(), remote.region, Access::Accumulate);
-            let whole = Patch::new(&[], &[], &[count]);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS; aligned whole elements, as was checked.
-            unsafe { self.transport().accumulate(to, local, &whole, kind, &alpha) };
+            unsafe { self.transport().accumulate_row(to, local, count, kind, &alpha) };
         }
         Ok(())
     }

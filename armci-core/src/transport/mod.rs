@@ -129,6 +129,12 @@ pub(crate) trait Transport {
     /// As for [`Transport::put`], for every row; rows are whole elements, aligned at the target.
     unsafe fn accumulate(&self, to: Remote, from: *const u8, patch: &Patch, kind: ElementKind, alpha: &[u8; 16]);
 
+    /// [`Transport::accumulate`] of one row of `len` bytes.
+    ///
+    /// # Safety
+    /// As for [`Transport::accumulate`].
+    unsafe fn accumulate_row(&self, to: Remote, from: *const u8, len: usize, kind: ElementKind, alpha: &[u8; 16]);
+
     /// Changes a word of the target and returns what it held.
     ///
     /// # Safety

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::{Again, Capabilities, Incoming, Outgoing, Remote, Rmw, RmwKind, Served, Transport};
 use crate::accumulate::kernels::ElementKind;
-use crate::accumulate::protocol::apply_patch;
+use crate::accumulate::protocol::{apply_patch, apply_row};
 use crate::copy::{self, Patch};
 use crate::node::message::{INLINE_MAX, Message, STAGING_BYTES};
 use crate::node::{Node, ring};
@@ -76,6 +76,13 @@ impl Transport for Shm {
         let locks = &self.node.control(to.slot).locks;
         // SAFETY: WINDOW-MAPPED and the caller's promise; the locks are those of the target.
         unsafe { apply_patch(locks, to.offset, self.address(to), from, patch, kind, alpha) };
+    }
+
+    #[inline]
+    unsafe fn accumulate_row(&self, to: Remote, from: *const u8, len: usize, kind: ElementKind, alpha: &[u8; 16]) {
+        let locks = &self.node.control(to.slot).locks;
+        // SAFETY: WINDOW-MAPPED and the caller's promise; the locks are those of the target.
+        unsafe { apply_row(locks, to.offset, self.address(to), from, len, kind, alpha) };
     }
 
     #[inline]
