@@ -25,11 +25,12 @@ use std::time::Duration;
 
 use progress_thread::ProgressThread;
 
+use crate::am::board::Board;
 use crate::am::origin::Origin;
 use crate::am::service::Service;
-use crate::collectives::Gathering;
 use crate::config::{Config, Path, Protocol, Resolve};
 use crate::error::{Error, Result};
+use crate::gathering::Gathering;
 use crate::job::Bootstrap;
 use crate::memory::books::Books;
 use crate::memory::heap::PAGE;
@@ -40,7 +41,6 @@ use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
-use crate::team::Teams;
 use crate::transport::{Capabilities, Transport, Wire};
 use crate::watch::Watch;
 use crate::world::World;
@@ -135,7 +135,7 @@ pub(crate) struct Primary {
     pub(crate) books: RefCell<Books>,
     /// All ranks of the job.
     pub(crate) everyone: Rc<Gathering>,
-    pub(crate) teams: Teams,
+    pub(crate) board: Board,
     pub(crate) progress: RefCell<Option<ProgressThread>>,
     pub(crate) bootstrap: RefCell<Box<dyn Bootstrap>>,
     pub(crate) mailbox: Mailbox,

@@ -166,6 +166,7 @@ mod consistency;
 mod context;
 mod copy;
 mod error;
+mod gathering;
 mod handle;
 pub mod job;
 mod memory;

@@ -8,8 +8,8 @@
 //!
 //! # Protocol of creation
 //! Only members take part. Each takes a block for the team from its private heap and tells the first member where it
-//! lies; the first tells everybody all of it. Both are active messages of one kind, which the [`Board`] of the receiver
-//! collects under a key that all members compute alike: a digest of the list of ranks, and how often this list has
+//! lies; the first tells everybody all of it. Both are active messages of one kind, which the board of the receiver
+//! (`am/board.rs`) collects under a key that all members compute alike: a digest of the list of ranks, and how often this list has
 //! made a team. A member that has no memory for its block says so instead, and creation fails everywhere.
 //!
 //! # Protocol of the end
@@ -17,95 +17,19 @@
 //! member's block; the first gives its block back once all have.
 //!
 //! # Safety
-//! TEAM-BLOCK (see `collectives/gathering.rs`).
+//! TEAM-BLOCK (see `gathering.rs`).
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use bytemuck::{Pod, Zeroable};
-
-use crate::am::service::Service;
-use crate::am::{HandlerId, Reply};
-use crate::collectives::{Collective, Gathering, Members};
+use crate::am::board::{Board, NO_MEMORY, TOLD_MAX, Told};
+use crate::collectives::Collective;
 use crate::error::{Error, Result};
+use crate::gathering::{Gathering, Members};
 use crate::memory::heap::Block;
 use crate::node::TeamBlock;
-use crate::node::message::STAGING_BYTES;
 use crate::world::World;
-
-/// Where a member's block lies in its slot, as messages tell it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct Told {
-    member: u64,
-    /// [`NO_MEMORY`] if there is none.
-    offset: u64,
-}
-
-/// Told in place of an offset.
-const NO_MEMORY: u64 = u64::MAX;
-/// Members told of in one message.
-const TOLD_MAX: usize = (STAGING_BYTES - size_of::<u64>()) / size_of::<Told>();
-
-/// What members of teams to be have told this rank, by the team's key.
-#[derive(Debug, Default)]
-struct Board(Mutex<HashMap<u64, Vec<Told>>>);
-
-impl Board {
-    fn add(&self, key: u64, told: impl IntoIterator<Item = Told>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().extend(told);
-    }
-
-    /// Takes down what was told under a key, once it is all of `count`.
-    fn take(&self, key: u64, count: usize) -> Option<Vec<Told>> {
-        let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if board.get(&key).is_some_and(|told| told.len() == count) { board.remove(&key) } else { None }
-    }
-}
-
-/// What a rank needs to create teams.
-#[derive(Debug)]
-pub(crate) struct Teams {
-    board: Arc<Board>,
-    handler: HandlerId,
-    /// How often each list of ranks, by its digest, has made a team.
-    made: RefCell<HashMap<u64, u64>>,
-}
-
-impl Teams {
-    /// Registers the message that teams are created with: on every rank as the first handler.
-    pub(crate) fn new(service: &Arc<Service>) -> Self {
-        let board = Arc::<Board>::default();
-        let (place, served) = (board.clone(), Arc::downgrade(service));
-        let collect = move |delivery: crate::am::Delivery<'_>, _: &mut Reply| {
-            let Some((key, told)) = delivery.payload.split_first_chunk() else { return Err("no key came".into()) };
-            let told = told.chunks_exact(size_of::<Told>()).map(bytemuck::pod_read_unaligned);
-            place.add(u64::from_ne_bytes(*key), told);
-            if let Some(service) = served.upgrade() {
-                service.ring_waiters();
-            }
-            Ok(())
-        };
-        let handler = service.handlers().register(Box::new(collect));
-        Teams { board, handler: handler.expect("the first handler fits the table"), made: RefCell::default() }
-    }
-
-    /// A key for the next team of these ranks, which all of them compute alike.
-    fn key(&self, ranks: &[u32]) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        ranks.hash(&mut hasher);
-        let mut made = self.made.borrow_mut();
-        let times = made.entry(hasher.finish()).or_insert(0);
-        *times += 1;
-        times.hash(&mut hasher);
-        hasher.finish()
-    }
-}
 
 /// Some of the job's ranks, in an order of their own: member `i` is a rank of the world.
 ///
@@ -149,7 +73,7 @@ impl World {
     /// On all of them alike: [`Error::Rank`]; [`Error::OtherNode`] if they do not share memory; [`Error::Argument`] if a rank is named twice; [`Error::Memory`] if one
     /// has no memory for it. [`Error::Argument`] if this rank is not among them: others wait in vain then.
     pub fn create_team(&self, ranks: &[usize]) -> Result<Team> {
-        let teams = &self.primary()?.teams;
+        let board = &self.primary()?.board;
         ranks.iter().try_for_each(|rank| self.node().reach(*rank).map(drop))?;
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
@@ -163,7 +87,7 @@ impl World {
             )));
         };
         let ranks: Rc<[u32]> = ranks.iter().map(|rank| *rank as u32).collect();
-        let key = teams.key(&ranks);
+        let key = board.key(&ranks);
 
         let block = self.private().allocate(size_of::<TeamBlock>() as u64, true);
         let offset = block.as_ref().map_or(NO_MEMORY, |block| self.private().offset(block));
@@ -176,7 +100,7 @@ impl World {
             first.barrier.reset();
             first.departed.store(0, Ordering::Release);
         }
-        let told = self.tell(teams, key, &ranks, Told { member: me as u64, offset })?;
+        let told = self.tell(board, key, &ranks, Told { member: me as u64, offset })?;
         if told.iter().any(|told| told.offset == NO_MEMORY) {
             self.private().free(block?);
             let members: Vec<_> = told.iter().filter(|told| told.offset == NO_MEMORY).map(|told| told.member).collect();
@@ -189,15 +113,15 @@ impl World {
     }
 
     /// Tells the members of a team to be about this one, and returns what all have told.
-    fn tell(&self, teams: &Teams, key: u64, ranks: &[u32], mine: Told) -> Result<Vec<Told>> {
+    fn tell(&self, board: &Board, key: u64, ranks: &[u32], mine: Told) -> Result<Vec<Told>> {
         let tell = |rank: u32, told: &[Told]| {
             let payload = [bytemuck::bytes_of(&key), bytemuck::cast_slice(told)].concat();
-            self.request(rank as usize, teams.handler, &payload).map(drop)
+            self.request(rank as usize, board.handler(), &payload).map(drop)
         };
         let wait_for = |count| {
-            let mut told = teams.board.take(key, count);
+            let mut told = board.take(key, count);
             self.origin().wait(|| {
-                told = told.take().or_else(|| teams.board.take(key, count));
+                told = told.take().or_else(|| board.take(key, count));
                 told.is_some()
             });
             told.unwrap_or_default()
@@ -206,7 +130,7 @@ impl World {
             tell(ranks[0], &[mine])?;
             return Ok(wait_for(ranks.len()));
         }
-        teams.board.add(key, [mine]);
+        board.add(key, [mine]);
         let all = wait_for(ranks.len());
         for rank in &ranks[1..] {
             all.chunks(TOLD_MAX).try_for_each(|told| tell(*rank, told))?;

@@ -14,12 +14,14 @@ use std::time::Duration;
 
 use progress_thread::{Options, ProgressThread};
 
+use crate::am::board::Board;
 use crate::am::origin::Origin;
 use crate::am::service::{HeldService, Service};
-use crate::collectives::{Collective, Gathering};
+use crate::collectives::Collective;
 use crate::config::{Config, Progress, Protocol};
 use crate::context::{Context, DirectBelow, Primary, Shared, Threads, has_left};
 use crate::error::{Error, Result};
+use crate::gathering::Gathering;
 use crate::job;
 use crate::memory::books::Books;
 use crate::memory::private::Private;
@@ -27,7 +29,6 @@ use crate::memory::region_cache::RegionCache;
 use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::stats::{Counters, Statistics};
-use crate::team::Teams;
 use crate::transport::Wire;
 use crate::watch::Watch;
 
@@ -93,7 +94,7 @@ impl World {
         let primary = Primary {
             books: RefCell::new(Books::new(node.heap_len())),
             everyone: Rc::new(Gathering::of_node(node.clone())),
-            teams: Teams::new(&service),
+            board: Board::new(&service),
             progress: RefCell::new(progress),
             bootstrap: RefCell::new(bootstrap),
             mailbox,

@@ -23,6 +23,7 @@ mod counter;
 mod error;
 mod figure;
 mod footprint;
+mod held;
 mod idle;
 mod interrupt;
 mod jobs;

@@ -4,10 +4,7 @@
 //! took themselves, on the same memory and in turn with ours. What is asked is a multiple of the limit, a number, or
 //! a multiple and a number on top.
 
-use crate::beside;
-use crate::figure::Figure;
 use crate::line::Class;
-use crate::report::Report;
 
 /// How a figure is printed, and which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,20 +176,6 @@ impl Row {
     /// Whether something is asked of it.
     pub fn is_judged(&self) -> bool {
         self.default_path || self.bound.is_some()
-    }
-
-    /// What it is held against in this run, and how that is called if it is one of several.
-    pub fn limit<'a>(&self, report: &'a Report) -> Option<(&'a str, Figure)> {
-        match self.limit? {
-            Limit::Machine(name) => Some(("", report.machine.get(name)?)),
-            Limit::Ours(name) => Some(("", report.ours.get(name)?)),
-            Limit::Best => beside::best(&report.ours, self.name),
-        }
-    }
-
-    /// What it must not exceed in this run.
-    pub fn most(&self, report: &Report) -> Option<f64> {
-        self.bound?.value(self.limit(report).map(|(_, limit)| limit.median), report.class)
     }
 
     /// Shown beside the peer's, without a verdict.

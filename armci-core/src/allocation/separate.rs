@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
 use super::Region;
-use crate::collectives::{Collective, Gathering};
+use crate::collectives::Collective;
 use crate::error::{Error, Result};
+use crate::gathering::Gathering;
 use crate::memory::heap::Block;
 use crate::memory::{GlobalPtr, RegionId};
 use crate::node::Node;

@@ -28,6 +28,7 @@
 //! that has no credit left, or finds the target's inbox full, serves its own
 //! inbox while it waits.
 
+pub(crate) mod board;
 pub(crate) mod builtin;
 pub(crate) mod handlers;
 pub(crate) mod landing;

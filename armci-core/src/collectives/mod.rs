@@ -2,12 +2,10 @@
 //!
 //! All are collective over the world or a team: each of its ranks calls them in the same order, with the same sizes,
 //! from the thread that joined. A job of several nodes is refused, on all ranks alike and before anybody waits. Reductions combine in rank order on every rank, so all get the same bits. On a node
-//! every member writes what it has into its own buffer, all meet, each reads what it needs ([`gathering`]).
+//! every member writes what it has into its own buffer, all meet, each reads what it needs (`gathering.rs`).
 
-mod gathering;
 mod reduce;
 
-pub(crate) use gathering::{Gathering, Members};
 pub use reduce::{Number, Reduce};
 
 use std::rc::Rc;
@@ -15,6 +13,7 @@ use std::rc::Rc;
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
+use crate::gathering::Gathering;
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::team::Team;
 use crate::world::World;

@@ -18,6 +18,7 @@
 //! What serves these four calls is interchangeable.
 
 mod alone;
+mod inherited;
 mod launcher;
 mod rank;
 mod ticket;

@@ -5,19 +5,14 @@
 //! stays open until the process ends, dropped or not: it is what tells a second attempt to join
 //! that there was a first. The progress thread is not sent where a wrapper (`armci-run -n 2 taskset
 //! -c 0 prog`) has forbidden this rank to go ([`within`]).
-//!
-//! # Safety
-//! INHERITED-CONTROL: a descriptor named by `ARMCI_JOB` is used only after `fstat` (harmless on any
-//! number) showed it to be the socket the launcher made for this rank. Nothing in this process has
-//! another claim to it, and nothing here closes it, so a borrow of it lives as long as the process.
-#![allow(unsafe_code)]
 
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::BorrowedFd;
 
-use rustix::io::{Errno, FdFlags, retry_on_intr};
+use rustix::io::{FdFlags, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags};
 use rustix::thread::CpuSet;
 
+use super::inherited::inherited;
 use super::ticket::Ticket;
 use super::wire::{self, Frame, Frames, Kind};
 use super::{Bootstrap, Identity};
@@ -30,19 +25,6 @@ pub(super) struct Launched {
     frames: Frames,
     identity: Identity,
     seat: Seat,
-}
-
-/// Borrows a descriptor by its number, if that is open.
-pub(super) fn inherited(descriptor: RawFd) -> std::result::Result<BorrowedFd<'static>, Errno> {
-    if descriptor < 0 {
-        return Err(Errno::BADF);
-    }
-    // SAFETY: INHERITED-CONTROL. The number is not -1. Only `fcntl(F_GETFD)` and `fstat` are called
-    // on it until its inode number is found to be the ticket's; neither changes anything, whatever
-    // the number stands for.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    rustix::io::fcntl_getfd(borrowed)?;
-    Ok(borrowed)
 }
 
 impl Launched {

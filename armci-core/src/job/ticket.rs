@@ -105,7 +105,7 @@ impl Ticket {
 
     /// Whether the descriptor is open and still the socket that was meant.
     fn is_live(&self) -> bool {
-        super::rank::inherited(self.descriptor).is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
+        super::inherited::inherited(self.descriptor).is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
     }
 }
 

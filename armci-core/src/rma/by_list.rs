@@ -15,7 +15,7 @@
 
 use std::cell::RefMut;
 
-use super::vector::Segment;
+use super::segment::Segment;
 use crate::accumulate::kernels::ElementKind;
 use crate::am::builtin::{self, AccumulateListArgs, LIST_MAX, List, RECORD};
 use crate::am::landing::{Landing, Tag};

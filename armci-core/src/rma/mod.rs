@@ -11,11 +11,13 @@
 pub(crate) mod by_list;
 pub(crate) mod by_message;
 mod contiguous;
+mod segment;
 mod strided;
 mod vector;
 
+pub use segment::Segment;
 pub use strided::Strided;
-pub use vector::{Segment, Segments};
+pub use vector::Segments;
 
 use bytemuck::Pod;
 

@@ -15,6 +15,7 @@ use bytemuck::Pod;
 
 use super::Completion;
 use super::by_list::{self, Verb};
+use super::segment::Segment;
 use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
 use crate::error::{Error, Result};
@@ -54,31 +55,6 @@ pub struct Segments<'a, T> {
     pub local: &'a [usize],
     /// Where each begins there; all on one rank.
     pub remote: &'a [GlobalPtr<T>],
-}
-
-/// One segment between memory that is no slice and that of a rank.
-#[derive(Debug, Clone, Copy)]
-pub struct Segment<T> {
-    /// Where it begins here; put and accumulate only read there.
-    pub local: *mut T,
-    /// Where it begins there.
-    pub remote: GlobalPtr<T>,
-    /// How many elements it has.
-    pub count: usize,
-}
-
-impl<T: Pod> Segment<T> {
-    /// Its bytes; as many as fit a number if there are more, which no region has.
-    #[inline]
-    pub(crate) fn bytes(&self) -> usize {
-        self.count.saturating_mul(size_of::<T>())
-    }
-
-    /// The same in bytes.
-    #[inline]
-    pub(crate) fn in_bytes(self) -> Segment<u8> {
-        Segment { local: self.local.cast(), remote: self.remote.cast(), count: self.bytes() }
-    }
 }
 
 impl<'a, T: Pod> Segments<'a, T> {

@@ -1,6 +1,6 @@
 //! One vector register seen as elements: the parameter of the wide loops of accumulate.
 //!
-//! Guarantees that each element comes out as [`Arithmetic`] spells it out, to the bit. A complex product in a register
+//! Guarantees that each element comes out as [`Arithmetic`](super::Arithmetic) spells it out, to the bit. A complex product in a register
 //! of pairs is `ar * (xr, xi) + (-ai, ai) * (xi, xr)`: two products and one sum, each rounded by itself, and adding
 //! the negated product is subtracting it. It does not check that the processor has the instructions.
 //!
@@ -9,7 +9,6 @@
 //! DQ and VL for 64 bytes, AVX2 for the others. **IN-RANGE**: the caller vouches for the elements behind each pointer.
 #![allow(unsafe_code)]
 
-use super::element::Arithmetic;
 use num_complex::{Complex32, Complex64};
 use std::arch::x86_64::*;
 
@@ -17,7 +16,7 @@ use std::arch::x86_64::*;
 ///
 /// # Safety
 /// `load` and `store` touch exactly `N` elements.
-pub(super) unsafe trait Lanes<T: Arithmetic>: Copy {
+pub(super) unsafe trait Lanes<T>: Copy {
     /// The register of half the size; the smallest is its own half.
     type Half: Lanes<T>;
     /// What a product needs of `alpha`, spread over registers.

@@ -1,0 +1,22 @@
+//! What the rows are held against in a run: a row and a report together.
+
+use crate::beside;
+use crate::figure::Figure;
+use crate::report::Report;
+use crate::row::{Limit, Row};
+
+impl Row {
+    /// What it is held against in this run, and how that is called if it is one of several.
+    pub fn limit<'a>(&self, report: &'a Report) -> Option<(&'a str, Figure)> {
+        match self.limit? {
+            Limit::Machine(name) => Some(("", report.machine.get(name)?)),
+            Limit::Ours(name) => Some(("", report.ours.get(name)?)),
+            Limit::Best => beside::best(&report.ours, self.name),
+        }
+    }
+
+    /// What it must not exceed in this run.
+    pub fn most(&self, report: &Report) -> Option<f64> {
+        self.bound?.value(self.limit(report).map(|(_, limit)| limit.median), report.class)
+    }
+}
