@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
 use crate::{
-    accumulate, alignment, barrier, footprint, idle, meeting, messages, passing, small, start, strided, threads,
+    accumulate, alignment, barrier, cached, footprint, idle, meeting, messages, passing, small, start, strided, threads,
 };
 
 /// The longest a job may take.
@@ -64,7 +64,7 @@ const DEFAULTS: [(&str, &str); 11] = [
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 12] = [
+pub static JOBS: [Configuration; 15] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -135,6 +135,23 @@ pub static JOBS: [Configuration; 12] = [
             meeting::measure(world, effort, figures)?;
             idle::measure(world, effort, figures)
         },
+        ..PAIR
+    },
+    Configuration {
+        name: "table",
+        measure: |world, effort, figures| cached::measure(world, effort, "by_table", figures),
+        ..PAIR
+    },
+    Configuration {
+        name: "cache",
+        settings: &[("ARMCI_RESOLVE", "cache")],
+        measure: |world, effort, figures| cached::measure(world, effort, "cached", figures),
+        ..PAIR
+    },
+    Configuration {
+        name: "misses",
+        settings: &[("ARMCI_RESOLVE", "cache"), ("ARMCI_REGION_CACHE", "1")],
+        measure: |world, effort, figures| cached::measure(world, effort, "missed", figures),
         ..PAIR
     },
     Configuration { name: "threads", bind: Bind::None, measure: threads::threads, ..PAIR },

@@ -18,6 +18,7 @@ mod accumulate;
 mod alignment;
 mod barrier;
 mod beside;
+mod cached;
 mod contiguous;
 mod counter;
 mod error;

@@ -114,6 +114,13 @@ const fn each(name: &'static str, of_ranks: &'static str, what: &'static str) ->
     Row { name, what, limit: Some(Ours(of_ranks)), bound: Some(Bound::times(1.1)), ..ROW }
 }
 
+/// How a place is found.
+static RESOLVED: [Row; 3] = [
+    Row { name: "put_by_table", what: "found in the owner's table", bound: Some(Bound::at_most(8.0)), ..ROW },
+    Row { name: "put_cached", what: "found in the cache of remote regions", limit: Some(Ours("put_by_table")), ..ROW },
+    Row { name: "put_missed", what: "not found there: the owner is asked", ..ROW },
+];
+
 /// Threads with contexts of their own.
 static THREADS: [Row; 5] = [
     each("each_put_8_threads", "each_put_8_ranks", "put 8 B"),
@@ -318,7 +325,7 @@ static JOB: [Row; 6] = [
 ];
 
 /// The whole table.
-pub static GROUPS: [Group; 10] = [
+pub static GROUPS: [Group; 11] = [
     Group { title: "Beside ARMCI-MPI", rows: &BESIDE_PEER },
     Group { title: "Small (limit: a store to the same word)", rows: &SMALL },
     Group { title: "The counter (limit: a line passes between the cores)", rows: &COUNTER },
@@ -327,6 +334,7 @@ pub static GROUPS: [Group; 10] = [
     Group { title: "Strided, into rows two lengths apart (limit: the best loop written for them)", rows: &STRIDED },
     Group { title: "Accumulate of f64 (limit: the best loop over the same memory)", rows: &ACCUMULATE },
     Group { title: "Two threads of a rank at once, each (limit: two ranks)", rows: &THREADS },
+    Group { title: "Put 8 B, 64 regions in turn", rows: &RESOLVED },
     Group { title: "Together", rows: &TOGETHER },
     Group { title: "The job", rows: &JOB },
 ];
