@@ -53,13 +53,19 @@ pub const SETTINGS: &[Setting] = &[
         name: "ARMCI_STATS",
         values: "`0`, `1`",
         default: "`0`",
-        meaning: "whether rank 0 writes to standard error, when the job ends, what it did: per operation and per region calls, bytes, paths and times, and what was served",
+        meaning: "whether rank 0 (with several nodes, the first rank of each) writes to standard error, when the job ends, what it did: per operation and per region calls, bytes, paths and times, and what was served",
     },
     Setting {
         name: "ARMCI_TRACE",
         values: "a file's name",
         default: "none",
-        meaning: "where to write a timeline of all ranks' calls, for Perfetto (https://ui.perfetto.dev)",
+        meaning: "where to write a timeline of all ranks' calls, for Perfetto (https://ui.perfetto.dev); with several nodes, a file for each",
+    },
+    Setting {
+        name: "ARMCI_TRACE_EVENTS",
+        values: "events, at least 1",
+        default: "200000",
+        meaning: "events that each rank keeps for the timeline (48 bytes each), the first ones; how many lack then is told",
     },
     Setting {
         name: "ARMCI_CHECK",
@@ -168,6 +174,8 @@ pub struct Config {
     pub stats: bool,
     /// Where to write a timeline, if anywhere.
     pub trace: Option<PathBuf>,
+    /// Events that a rank keeps for it.
+    pub trace_events: u32,
     /// Whether to look for conflicting accesses.
     pub check: bool,
     /// How regions on other ranks of the node are found.
@@ -192,6 +200,7 @@ impl Default for Config {
             resolve: Resolve::Table,
             stats: false,
             trace: None,
+            trace_events: 200_000,
             check: false,
             region_cache: NonZeroU32::new(1024).unwrap_or(NonZeroU32::MIN),
         }
@@ -230,13 +239,12 @@ impl Config {
                 .map(|bytes| self.slot = Some(bytes)),
             "ARMCI_MEMORY" => parse_bytes(value).map(|bytes| self.memory = Some(bytes)),
             "ARMCI_STATS" => parse_switch(value).map(|stats| self.stats = stats),
-            "ARMCI_TRACE" => Some(self.trace = Some(value.into())),
+            "ARMCI_TRACE" => Some(value.into()).map(|file| self.trace = Some(file)),
+            "ARMCI_TRACE_EVENTS" => {
+                value.parse().ok().filter(|events| *events > 0).map(|events| self.trace_events = events)
+            }
             "ARMCI_CHECK" => parse_switch(value).map(|check| self.check = check),
-            "ARMCI_RESOLVE" => match value {
-                "table" => Some(self.resolve = Resolve::Table),
-                "cache" => Some(self.resolve = Resolve::Cache),
-                _ => None,
-            },
+            "ARMCI_RESOLVE" => parse_resolve(value).map(|resolve| self.resolve = resolve),
             "ARMCI_REGION_CACHE" => value.parse().ok().map(|entries| self.region_cache = entries),
             "ARMCI_SPIN" => value.parse().ok().map(|us| self.spin = Some(Duration::from_micros(us))),
             "ARMCI_CONFLICTS" => parse_conflicts(value).map(|conflicts| self.conflicts = conflicts),
@@ -267,6 +275,14 @@ fn parse_progress(value: &str) -> Option<Progress> {
     match value {
         "thread" => Some(Progress::Thread),
         "none" => Some(Progress::None),
+        _ => None,
+    }
+}
+
+fn parse_resolve(value: &str) -> Option<Resolve> {
+    match value {
+        "table" => Some(Resolve::Table),
+        "cache" => Some(Resolve::Cache),
         _ => None,
     }
 }

@@ -42,7 +42,8 @@ use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
 use crate::transport::{Capabilities, Transport, Wire};
-use crate::watch::Watch;
+use crate::watch::timeline::Output;
+use crate::watch::{Own, Watch, Watching};
 use crate::world::World;
 
 /// What all threads of a rank share.
@@ -58,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) crowded: bool,
     /// Threads attached now.
     pub(crate) attached: AtomicUsize,
+    /// What its threads and whoever serves it tell of themselves, if they are asked to.
+    pub(crate) watching: Arc<Watching>,
     numbers: Mutex<Numbers>,
 }
 
@@ -79,12 +82,13 @@ impl Shared {
         service: Arc<Service>,
         spin: Duration,
         crowded: bool,
+        watching: Arc<Watching>,
     ) -> Arc<Self> {
         let private = Private::new(node.clone());
         // The first context's block is part of the control block.
         let numbers = Mutex::new(Numbers { free: vec![0], next: 1 });
         let attached = AtomicUsize::new(0);
-        Arc::new(Shared { config, node, transport, service, private, spin, crowded, attached, numbers })
+        Arc::new(Shared { config, node, transport, service, private, spin, crowded, attached, watching, numbers })
     }
 
     /// A context number that nobody has, with its block in place.
@@ -139,6 +143,8 @@ pub(crate) struct Primary {
     pub(crate) progress: RefCell<Option<ProgressThread>>,
     pub(crate) bootstrap: RefCell<Box<dyn Bootstrap>>,
     pub(crate) mailbox: Mailbox,
+    /// The file of the timeline, if this rank writes it.
+    pub(crate) output: RefCell<Option<Output>>,
 }
 
 impl Context {
@@ -153,7 +159,7 @@ impl Context {
             .then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));
         let direct = DirectBelow::default();
         direct.set(shared.config.protocol, transport.capabilities());
-        let watch = Watch::asked(&shared.config, node.who().rank);
+        let watch = Watch::asked(&shared.watching, number);
         let state = if cache.is_some() { CACHED } else { PLAIN } | if watch.is_some() { WATCHED } else { PLAIN };
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),
@@ -246,7 +252,9 @@ impl Drop for Context {
                 tracing::error!("a thread that has ended without `detach` left an error behind: {error}");
             }
         }
+        self.shared.watching.leave(self.watch.as_deref(), Own::of(&self.origin, self.cache.as_ref()));
         self.shared.give_number_back(self.number);
+        // Last: who finalizes finds all of the above.
         self.shared.attached.fetch_sub(1, Ordering::AcqRel);
     }
 }

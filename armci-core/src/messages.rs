@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::node::message::{INLINE_MAX, STAGING_BYTES};
 use crate::transport::{Outgoing, Transport};
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 impl World {
@@ -63,17 +64,21 @@ impl World {
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`]; if the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the
     /// target refused.
+    #[track_caller]
     pub fn request(&self, target: usize, handler: HandlerId, payload: &[u8]) -> Result<Vec<u8>> {
-        let slot = self.send_user(target, handler, payload, false)?;
-        self.origin().collect(slot, <[u8]>::to_vec)
+        self.message(target, payload.len(), || {
+            let slot = self.send_user(target, handler, payload, false)?;
+            self.origin().collect(slot, <[u8]>::to_vec)
+        })
     }
 
     /// Sends a message and goes on; [`World::fence`] waits until it has been served. The reply is dropped.
     ///
     /// # Errors
     /// As [`World::request`], except that a refusal is the next fence's error.
+    #[track_caller]
     pub fn send(&self, target: usize, handler: HandlerId, payload: &[u8]) -> Result<()> {
-        self.send_user(target, handler, payload, true).map(drop)
+        self.message(target, payload.len(), || self.send_user(target, handler, payload, true).map(drop))
     }
 
     /// Puts `data` to `target`, and then has `handler` run at that rank with `arguments`, of up to
@@ -105,6 +110,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::send`], about the arguments; as [`World::put`], about the data. Nothing was written or sent then.
+    #[track_caller]
     pub fn send_long<T: Pod>(
         &self,
         handler: HandlerId,
@@ -112,13 +118,19 @@ impl World {
         data: &[T],
         target: GlobalPtr<T>,
     ) -> Result<()> {
-        self.send_placed(handler, arguments, data, target, true).map(drop)
+        fits(arguments)?;
+        self.put(data, target)?;
+        self.message(target.rank(), arguments.len(), || {
+            self.send_placed(handler, arguments, size_of_val(data), target.cast(), true);
+            Ok(())
+        })
     }
 
     /// As [`World::send_long`], and waits for the reply.
     ///
     /// # Errors
     /// As [`World::send_long`]; or if the target refused.
+    #[track_caller]
     pub fn request_long<T: Pod>(
         &self,
         handler: HandlerId,
@@ -126,26 +138,35 @@ impl World {
         data: &[T],
         target: GlobalPtr<T>,
     ) -> Result<Vec<u8>> {
-        let slot = self.send_placed(handler, arguments, data, target, false)?;
-        self.origin().collect(slot, <[u8]>::to_vec)
+        fits(arguments)?;
+        self.put(data, target)?;
+        self.message(target.rank(), arguments.len(), || {
+            let slot = self.send_placed(handler, arguments, size_of_val(data), target.cast(), false);
+            self.origin().collect(slot, <[u8]>::to_vec)
+        })
     }
 
-    fn send_placed<T: Pod>(
+    /// Runs what sends a message to a rank, and tells who watches.
+    #[inline]
+    #[track_caller]
+    fn message<T>(&self, target: usize, bytes: usize, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.is_plain() { run() } else { self.watched(&Call::to(Kind::Message, target, bytes), run) }
+    }
+
+    /// Sends the message that follows so many bytes put to `target`.
+    fn send_placed(
         &self,
         handler: HandlerId,
         arguments: &[u8],
-        data: &[T],
-        target: GlobalPtr<T>,
+        bytes: usize,
+        target: GlobalPtr<u8>,
         detached: bool,
-    ) -> Result<usize> {
-        fits(arguments)?;
-        self.put(data, target)?;
+    ) -> usize {
         // By message, the data goes the way of the message, ahead of it; by remote memory access it is in place when
         // this is past.
         self.transport().fence();
-        let place =
-            LongArgs { region: target.region.to_bits(), offset: target.offset, bytes: size_of_val(data) as u64 };
-        Ok(self.post_to(target.rank(), handler.0 | LONG, bytemuck::bytes_of(&place), arguments, detached))
+        let place = LongArgs { region: target.region.to_bits(), offset: target.offset, bytes: bytes as u64 };
+        self.post_to(target.rank(), handler.0 | LONG, bytemuck::bytes_of(&place), arguments, detached)
     }
 
     fn send_user(&self, target: usize, handler: HandlerId, payload: &[u8], detached: bool) -> Result<usize> {

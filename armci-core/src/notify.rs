@@ -39,6 +39,7 @@ use crate::consistency::Access;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::transport::{Outgoing, Transport};
+use crate::watch::{Extent, Kind};
 use crate::world::World;
 
 /// Bytes of a flag.
@@ -100,11 +101,24 @@ impl World {
     /// As [`World::put_notify`].
     #[track_caller]
     pub fn notify(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        if self.is_plain() { self.notify_now(flag, value) } else { self.notify_watched(flag, value) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn notify_watched(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        let call = self.call_on(Kind::Notify, flag.cast(), FLAG, Extent::Bytes);
+        self.watched(&call, || self.notify_now(flag, value))
+    }
+
+    #[inline]
+    fn notify_now(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         self.resolve(flag, FLAG as u64)?;
         if self.raises_directly(flag) {
             self.fence(flag.rank())?;
         }
-        self.raise(flag, value)
+        self.raise_now(flag, value)
     }
 
     /// Whether a flag is set by remote memory access.
@@ -113,7 +127,20 @@ impl World {
     }
 
     /// As [`World::notify`], but what went by messages may still be under way.
+    #[track_caller]
     pub(crate) fn raise(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        if self.is_plain() { self.raise_now(flag, value) } else { self.raise_watched(flag, value) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn raise_watched(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+        let call = self.call_on(Kind::Notify, flag.cast(), FLAG, Extent::Bytes);
+        self.watched(&call, || self.raise_now(flag, value))
+    }
+
+    fn raise_now(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         let to = self.resolve(flag, FLAG as u64)?;
         self.aligned(flag, FLAG, "a flag")?;
         self.count().put(FLAG);
@@ -142,7 +169,20 @@ impl World {
     ///
     /// # Errors
     /// If the flag is not a word of this rank; [`Error::NoRegion`], [`Error::Bounds`], [`Error::Misaligned`].
-    pub fn wait_until(&self, flag: GlobalPtr<i64>, mut holds: impl FnMut(i64) -> bool) -> Result<i64> {
+    #[track_caller]
+    pub fn wait_until(&self, flag: GlobalPtr<i64>, holds: impl FnMut(i64) -> bool) -> Result<i64> {
+        if self.is_plain() { self.wait_until_now(flag, holds) } else { self.wait_until_watched(flag, holds) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn wait_until_watched(&self, flag: GlobalPtr<i64>, holds: impl FnMut(i64) -> bool) -> Result<i64> {
+        let call = self.call_on(Kind::Wait, flag.cast(), 0, Extent::Bytes);
+        self.watched(&call, || self.wait_until_now(flag, holds))
+    }
+
+    fn wait_until_now(&self, flag: GlobalPtr<i64>, mut holds: impl FnMut(i64) -> bool) -> Result<i64> {
         let word = self.own_word(flag)?;
         // A put of our own by message comes first.
         self.origin().order(self.rank(), flag.region, Access::Get);
@@ -159,6 +199,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::wait_until`].
+    #[track_caller]
     pub fn wait_value(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         self.wait_until(flag, |found| found == value).map(drop)
     }

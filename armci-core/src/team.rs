@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::gathering::{Gathering, Members};
 use crate::memory::heap::Block;
 use crate::node::TeamBlock;
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 /// Some of the job's ranks, in an order of their own: member `i` is a rank of the world.
@@ -72,12 +73,18 @@ impl World {
     /// # Errors
     /// On all of them alike: [`Error::Rank`]; [`Error::OtherNode`] if they do not share memory; [`Error::Argument`] if a rank is named twice; [`Error::Memory`] if one
     /// has no memory for it. [`Error::Argument`] if this rank is not among them: others wait in vain then.
+    #[track_caller]
     pub fn create_team(&self, ranks: &[usize]) -> Result<Team> {
+        self.watched(&Call::of_all(Kind::Collective, None, 0), || self.create(ranks))
+    }
+
+    fn create(&self, ranks: &[usize]) -> Result<Team> {
         let board = &self.primary()?.board;
         ranks.iter().try_for_each(|rank| self.node().reach(*rank).map(drop))?;
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
-        if let Some([rank, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let rank = pair[0];
             return Err(Error::Argument(format!("rank {rank} was named twice for a team")));
         }
         let Some(me) = ranks.iter().position(|rank| *rank == self.rank()) else {
@@ -152,7 +159,7 @@ fn split(world: &World, all: Collective<'_>, colour: Option<i64>, key: i64) -> R
     // Stable: equal keys stay in the order of ranks here.
     members.sort_by_key(|(key, _)| *key);
     let ranks: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
-    world.create_team(&ranks).map(Some)
+    world.create(&ranks).map(Some)
 }
 
 impl World {
@@ -161,8 +168,9 @@ impl World {
     ///
     /// # Errors
     /// As [`World::create_team`].
+    #[track_caller]
     pub fn split(&self, colour: Option<i64>, key: i64) -> Result<Option<Team>> {
-        split(self, self.collective()?, colour, key)
+        self.collective()?.call(Kind::Collective, 0, |all| split(self, all, colour, key))
     }
 }
 
@@ -171,8 +179,9 @@ impl Team {
     ///
     /// # Errors
     /// As [`World::create_team`].
+    #[track_caller]
     pub fn split(&self, colour: Option<i64>, key: i64) -> Result<Option<Team>> {
-        split(&self.world, self.collective()?, colour, key)
+        self.collective()?.call(Kind::Collective, 0, |all| split(&self.world, all, colour, key))
     }
 
     /// This rank's number in the team, `0..size`.
@@ -229,7 +238,13 @@ impl Team {
     ///
     /// # Errors
     /// As [`Team::barrier`]; it has ended all the same.
+    #[track_caller]
     pub fn free(self) -> Result<()> {
+        let world = self.world.clone();
+        world.watched(&Call::of_all(Kind::Collective, None, 0), || self.end())
+    }
+
+    fn end(self) -> Result<()> {
         let fenced = self.barrier();
         let world = &self.world;
         let others = self.size() as u32 - 1;

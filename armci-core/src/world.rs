@@ -29,8 +29,11 @@ use crate::memory::region_cache::RegionCache;
 use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::stats::{Counters, Statistics};
+use crate::topology::Seat;
 use crate::transport::Wire;
-use crate::watch::Watch;
+use crate::watch::served::ServedWatch;
+use crate::watch::timeline::Output;
+use crate::watch::{Watch, Watching, ending};
 
 /// How long a wait spins before it sleeps, with a core per rank and without.
 const SPIN: Duration = Duration::from_micros(50);
@@ -66,16 +69,19 @@ impl World {
     /// As [`World::init`], with these settings. `progress` and `protocol` may differ between ranks.
     ///
     /// # Errors
-    /// If the launcher is gone, or the node's memory cannot be shared. A process that joins the job of its launcher
+    /// If the launcher is gone, the node's memory cannot be shared, or the timeline's file cannot be created. A process that joins the job of its launcher
     /// twice ends the job.
     pub fn init_with(config: Config) -> Result<Self> {
         let mut bootstrap = job::bootstrap()?;
         let seat = bootstrap.seat();
+        let output = Output::create(config.trace.as_deref(), bootstrap.identity())?;
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
         let transport = Wire::new(node.clone());
         let threaded = config.progress == Progress::Thread;
         let (desk, mailbox) = Mailbox::new();
-        let service = Arc::new(Service::new(node.clone(), transport.clone(), desk, threaded, seat.shares));
+        let watching = Watching::asked(&config, node.who().rank);
+        let served = ServedWatch::asked(&watching);
+        let service = Arc::new(Service::new(node.clone(), transport.clone(), desk, threaded, seat.shares, served));
         node.mine().attention.set_threaded(threaded);
         let crowded = seat.crowded;
         let progress = if threaded {
@@ -98,12 +104,38 @@ impl World {
             progress: RefCell::new(progress),
             bootstrap: RefCell::new(bootstrap),
             mailbox,
+            output: RefCell::new(output),
         };
-        let shared = Shared::new(config, node, transport, service, spin, crowded);
+        let shared = Shared::new(config, node, transport, service, spin, crowded, watching);
         let world = World::of(Context::new(&shared, Some(primary))?);
         // Only now is every rank ready to be sent to.
         world.meet_everybody()?;
+        world.log_joined(&seat);
         Ok(world)
+    }
+
+    /// Tells the log who this is, and where it sits.
+    fn log_joined(&self, seat: &Seat) {
+        let (who, window) = (self.node().who(), self.node().window());
+        let bytes = window.slot_len() * self.node().ranks() as u64;
+        tracing::info!(
+            rank = who.rank,
+            size = who.size,
+            node = who.node,
+            nodes = who.nodes,
+            crowded = seat.crowded,
+            window = format_args!("{:#x}, {bytes} bytes", window.base()),
+            "joined"
+        );
+        let Ok(primary) = self.primary() else { return };
+        let cpu = primary.progress.borrow().as_ref().map(|thread| thread.cpu());
+        match (cpu, seat.progress_cpu) {
+            (Some(None), Some(asked)) => {
+                tracing::warn!(rank = who.rank, cpu = asked, "the progress thread may not sit where it should");
+            }
+            (Some(cpu), _) => tracing::debug!(rank = who.rank, cpu, shares = seat.shares, "the progress thread serves"),
+            (None, _) => tracing::debug!(rank = who.rank, "no progress thread: messages wait until this rank calls in"),
+        }
     }
 
     /// This rank's number, `0..size`.
@@ -154,12 +186,22 @@ impl World {
         // Who has not waited for a get finds its data there all the same, or keeps the refusal.
         self.origin().quiesce();
         // Even a rank with something to report must meet the others.
-        let fenced = self.fence_all();
-        let met = self.meet_everybody();
+        let fenced = self.fence_all_now();
+        if let Err(error) = &fenced {
+            tracing::warn!(rank = self.rank(), "leaving, with an operation that failed: {error}");
+        }
+        let output = primary.output.take();
+        let asked = ending::agree(self, &primary.everyone, output.as_ref());
+        let met = self.meet_other_nodes();
         self.context.leave();
-        drop(primary.progress.borrow_mut().take());
+        // Nothing is under way: the thread has served its last, and with its end all that it noted is there.
+        let progress = primary.progress.borrow_mut().take().map(ProgressThread::stop).unwrap_or_default();
+        if asked.anything() {
+            ending::tell(self, &primary.everyone, asked, output, progress);
+        }
         met?;
         primary.bootstrap.borrow_mut().goodbye()?;
+        tracing::info!(rank = self.rank(), "left");
         fenced
     }
 
@@ -179,7 +221,7 @@ impl World {
             return Err(Error::Argument("the thread that joined was to detach: it leaves with finalize".into()));
         }
         self.origin().quiesce();
-        let fenced = self.fence_all();
+        let fenced = self.fence_all_now();
         self.context.leave();
         fenced
     }
@@ -252,8 +294,13 @@ impl World {
 
     /// Meets all ranks, wherever they are. Serves nobody once its own node has met, when nobody there can need it.
     fn meet_everybody(&self) -> Result<()> {
+        self.primary()?.everyone.meet(self.origin());
+        self.meet_other_nodes()
+    }
+
+    /// Meets the ranks of other nodes, once those of this one have met.
+    fn meet_other_nodes(&self) -> Result<()> {
         let primary = self.primary()?;
-        primary.everyone.meet(self.origin());
         if self.nodes() > 1 {
             primary.bootstrap.borrow_mut().all_gather(&[])?;
         }

@@ -5,6 +5,7 @@ use bytemuck::Pod;
 use crate::error::{Error, Result};
 use crate::memory::heap::Block;
 use crate::memory::{GlobalPtr, RegionId};
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 /// Memory of this rank that every rank may reach, if it is given a [`GlobalPtr`].
@@ -57,10 +58,13 @@ impl World {
     ///
     /// # Errors
     /// [`Error::Memory`], [`Error::SlotFull`], [`Error::RegionTableFull`].
+    #[track_caller]
     pub fn allocate_local(&self, bytes: usize) -> Result<LocalRegion> {
-        self.check_open()?;
-        let (id, block) = self.private().enter(bytes as u64)?;
-        Ok(LocalRegion { id, rank: self.rank() as u32, block, window: self.node().window().base() })
+        self.allocating(bytes, LocalRegion::id, || {
+            self.check_open()?;
+            let (id, block) = self.private().enter(bytes as u64)?;
+            Ok(LocalRegion { id, rank: self.rank() as u32, block, window: self.node().window().base() })
+        })
     }
 
     /// Frees what [`World::allocate_local`] gave (`ARMCI_Free_local`). That nobody reaches for it any more is for the
@@ -68,13 +72,16 @@ impl World {
     ///
     /// # Errors
     /// [`Error::NoRegion`] if it is not this world's.
+    #[track_caller]
     pub fn free_local(&self, region: LocalRegion) -> Result<()> {
         self.check_open()?;
         if region.window != self.node().window().base() {
             return Err(Error::NoRegion { region: region.id, rank: self.rank() });
         }
-        self.forget(region.id);
-        self.private().leave(region.id, region.block);
-        Ok(())
+        self.watched(&Call::of_all(Kind::Free, Some(region.id), 0), || {
+            self.forget(region.id);
+            self.private().leave(region.id, region.block);
+            Ok(())
+        })
     }
 }

@@ -22,6 +22,7 @@ use crate::memory::heap::Block;
 use crate::memory::region::Part;
 use crate::memory::{GlobalPtr, RegionId};
 use crate::transport::Remote;
+use crate::watch::{Call, Kind};
 use crate::world::World;
 use separate::Separate;
 
@@ -70,11 +71,27 @@ impl World {
     /// # Errors
     /// As [`World::barrier`]; the region is freed all the same. [`Error::NoRegion`] if it is not one of this world;
     /// nothing is freed then.
+    #[track_caller]
     pub fn free(&self, region: Region) -> Result<()> {
-        match region.separate {
+        self.watched(&Call::of_all(Kind::Free, Some(region.id), 0), || match region.separate {
             None => self.free_symmetric(region),
             Some(_) => self.free_separate(region),
-        }
+        })
+    }
+
+    /// Runs what allocates so many bytes here, tells who watches, and has a refusal in the log.
+    #[track_caller]
+    fn allocating<T>(
+        &self,
+        bytes: usize,
+        id: impl FnOnce(&T) -> RegionId,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let call = Call::of_all(Kind::Allocate, None, bytes);
+        let told = |done: &T| Call { region: Some(id(done)), ..call };
+        self.watched_as(told, run).inspect_err(|error| {
+            tracing::info!(rank = self.rank(), bytes, "an allocation was refused: {error}");
+        })
     }
 
     /// Takes a region that is gone out of what this thread knows of others'.

@@ -97,8 +97,9 @@ impl Team {
     /// # Errors
     /// On all members alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`]. Nothing was allocated
     /// then. [`Error::RegionTableFull`].
+    #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
-        allocate(self.collective()?, bytes as u64)
+        self.world().allocating(bytes, Region::id, || allocate(self.collective()?, bytes as u64))
     }
 }
 
@@ -162,7 +163,7 @@ impl World {
         self.own(&region)?;
         let Region { id, block, separate: Some(separate), .. } = region else { return Ok(()) };
         separate.gathering.ready()?;
-        let fenced = self.fence_all();
+        let fenced = self.fence_all_now();
         separate.gathering.meet(self.origin());
         (0..separate.members()).for_each(|member| self.forget(separate.at::<u8>(member, 0).region));
         self.private().leave(id, block);

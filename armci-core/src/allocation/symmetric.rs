@@ -31,7 +31,12 @@ impl World {
     /// # Errors
     /// On all ranks alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`],
     /// [`Error::RegionTableFull`], [`Error::Diverged`], [`Error::OtherNode`]. Nothing was allocated then.
+    #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
+        self.allocating(bytes, Region::id, || self.allocate_together(bytes))
+    }
+
+    fn allocate_together(&self, bytes: usize) -> Result<Region> {
         let all = self.collective()?;
         let mut books = self.primary()?.books.borrow_mut();
         let wish = bytes as u64;
@@ -109,6 +114,7 @@ impl World {
             }
         }
         // Free blocks that are kept resident may be what is missing. Every rank gives up its own, then all try again.
+        tracing::debug!(rank = self.rank(), bytes, "memory is short: what was kept is given up");
         self.trim(heap, 0);
         self.synchronize()?;
         let block = heap.allocate(bytes).ok_or_else(|| full(heap))?;

@@ -22,6 +22,7 @@ use crate::msg::{self, Desk};
 use crate::node::Node;
 use crate::node::message::Status;
 use crate::transport::{Incoming, Served, Transport, Wire};
+use crate::watch::served::ServedWatch;
 
 /// Messages served before the owner word is given up.
 const BATCH: usize = 64;
@@ -51,12 +52,21 @@ pub(crate) struct Service {
     shares: bool,
     /// Threads of the rank that sleep in a wait.
     sleeping: AtomicU32,
+    /// What notes the messages served, if anything does.
+    watch: Option<ServedWatch>,
 }
 
 impl Service {
     /// The context of `node`'s rank here; `threaded` says whether a
     /// progress thread serves, `shares` that it has no core of its own.
-    pub(crate) fn new(node: Arc<Node>, transport: Wire, desk: Desk, threaded: bool, shares: bool) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        transport: Wire,
+        desk: Desk,
+        threaded: bool,
+        shares: bool,
+        watch: Option<ServedWatch>,
+    ) -> Self {
         Service {
             owner: CachePadded::new(OwnerWord::free()),
             node,
@@ -69,6 +79,7 @@ impl Service {
             threaded,
             shares,
             sleeping: AtomicU32::new(0),
+            watch,
         }
     }
 
@@ -124,7 +135,7 @@ impl Service {
     #[inline]
     pub(crate) fn advance(&self, server: Server) -> usize {
         // SAFETY: SERVICE-OWNER: the owner runs this.
-        let serve_one = || unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming)) };
+        let serve_one = || unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming, server)) };
         let served = self.owner.serve(BATCH, || self.has_message(), serve_one);
         if served != 0 {
             let count = match server {
@@ -141,7 +152,19 @@ impl Service {
         (self.served_by_thread.load(Ordering::Relaxed), self.served_by_waiters.load(Ordering::Relaxed))
     }
 
-    fn serve(&self, incoming: &Incoming<'_>) -> Served {
+    /// What notes the messages served, if anything does.
+    pub(crate) fn watch(&self) -> Option<&ServedWatch> {
+        self.watch.as_ref()
+    }
+
+    fn serve(&self, incoming: &Incoming<'_>, server: Server) -> Served {
+        match &self.watch {
+            None => self.handle(incoming),
+            Some(watch) => watch.note(incoming, server, || self.handle(incoming)),
+        }
+    }
+
+    fn handle(&self, incoming: &Incoming<'_>) -> Served {
         let result = if msg::serves(incoming.handler) {
             self.desk.serve(&self.transport, incoming)
         } else if incoming.handler < FIRST_USER_HANDLER {

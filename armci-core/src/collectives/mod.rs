@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::gathering::Gathering;
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::team::Team;
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 /// A reduction of at least this many bytes is divided among its ranks, if they are several.
@@ -29,7 +30,17 @@ pub(crate) struct Collective<'a> {
     pub(crate) gathering: &'a Rc<Gathering>,
 }
 
-impl Collective<'_> {
+impl<'a> Collective<'a> {
+    /// Runs a call of this kind, and tells who watches.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn call<T>(self, kind: Kind, bytes: usize, run: impl FnOnce(Self) -> Result<T>) -> Result<T> {
+        if self.world.is_plain() {
+            return run(self);
+        }
+        self.world.watched(&Call::of_all(kind, None, bytes), || run(self))
+    }
+
     /// Meets all; nothing else.
     #[inline]
     pub(crate) fn meet(self) {
@@ -39,7 +50,7 @@ impl Collective<'_> {
     #[inline]
     fn barrier(self) -> Result<()> {
         // Even a rank with something to report must meet the others.
-        let fenced = self.world.fence_all();
+        let fenced = self.world.fence_all_now();
         self.meet();
         fenced
     }
@@ -208,8 +219,9 @@ macro_rules! faces {
             /// [`Error::Refused`](crate::Error::Refused) if a put or accumulate by message was refused since the last
             /// fence.
             #[inline]
+            #[track_caller]
             pub fn barrier(&self) -> Result<()> {
-                self.collective()?.barrier()
+                self.collective()?.call(Kind::Barrier, 0, Collective::barrier)
             }
 
             /// Begins a barrier: completes everything this rank wrote, says that it is here, and goes on; all are here
@@ -219,10 +231,12 @@ macro_rules! faces {
             ///
             /// # Errors
             /// If this rank has left the job. What [`barrier`](Self::barrier) would report, [`Arrival::wait`] does.
+            #[track_caller]
             pub fn begin_barrier(&self) -> Result<Arrival> {
-                let Collective { world, gathering } = self.collective()?;
-                let (fenced, epoch) = (world.fence_all(), gathering.begin());
-                Ok(Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced })
+                self.collective()?.call(Kind::Barrier, 0, |Collective { world, gathering }| {
+                    let (fenced, epoch) = (world.fence_all_now(), gathering.begin());
+                    Ok(Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced })
+                })
             }
 
             /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
@@ -231,17 +245,22 @@ macro_rules! faces {
             /// If this rank has left the job; [`Error::OtherNode`](crate::Error::OtherNode), on all alike, if the ranks
             /// do not all share memory.
             #[inline]
+            #[track_caller]
             pub fn synchronize(&self) -> Result<()> {
-                self.collective()?.meet();
-                Ok(())
+                self.collective()?.call(Kind::Barrier, 0, |all| {
+                    all.meet();
+                    Ok(())
+                })
             }
 
             /// Gives every rank the values that rank `root` of these has (`armci_msg_brdcst`). Collective.
             ///
             /// # Errors
             /// [`Error::Rank`](crate::Error::Rank) if there is no such root.
+            #[track_caller]
             pub fn broadcast<T: Pod>(&self, root: usize, values: &mut [T]) -> Result<()> {
-                self.collective()?.broadcast(root, values)
+                let bytes = size_of_val(values);
+                self.collective()?.call(Kind::Collective, bytes, |all| all.broadcast(root, values))
             }
 
             /// Combines the values of all ranks, element by element, and gives all the result (`armci_msg_gop`).
@@ -249,16 +268,19 @@ macro_rules! faces {
             ///
             /// # Errors
             /// [`Error::Argument`](crate::Error::Argument) if these numbers cannot be combined so.
+            #[track_caller]
             pub fn all_reduce<T: Number>(&self, values: &mut [T], reduce: Reduce) -> Result<()> {
-                self.collective()?.all_reduce(values, reduce)
+                let bytes = size_of_val(values);
+                self.collective()?.call(Kind::Collective, bytes, |all| all.all_reduce(values, reduce))
             }
 
             /// Gives every rank the values of all, in rank order; all have equally many. Collective.
             ///
             /// # Errors
             /// If this rank has left the job.
+            #[track_caller]
             pub fn all_gather<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
-                Ok(self.collective()?.all_gather(mine))
+                self.collective()?.call(Kind::Collective, size_of_val(mine), |all| Ok(all.all_gather(mine)))
             }
 
             /// Gives each rank its share of everybody's values: `mine` has one block for each rank, in rank order, and
@@ -266,8 +288,9 @@ macro_rules! faces {
             ///
             /// # Errors
             /// [`Error::Argument`](crate::Error::Argument) if `mine` does not divide into equal blocks.
+            #[track_caller]
             pub fn exchange<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
-                self.collective()?.exchange(mine)
+                self.collective()?.call(Kind::Collective, size_of_val(mine), |all| all.exchange(mine))
             }
         }
     };

@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::rma::by_list::{Gathering, Verb};
 use crate::rma::{Completion, Segment};
+use crate::watch::{Extent, Kind};
 use crate::world::World;
 
 /// Small operations that are collected and sent together (`ARMCI_SET_AGGREGATE_HANDLE`); see [`World::aggregate`].
@@ -79,6 +80,7 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`World::put`]; nothing was added then.
+    #[track_caller]
     pub fn put<T: Pod>(&mut self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN: borrowed for the call.
         unsafe { self.put_from(source.as_ptr(), source.len(), target) }
@@ -88,6 +90,7 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`World::accumulate`]; nothing was added then.
+    #[track_caller]
     pub fn accumulate<T: Accumulate>(&mut self, alpha: T, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN: borrowed for the call.
         unsafe { self.accumulate_from(alpha, source.as_ptr(), source.len(), target) }
@@ -100,6 +103,7 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`World::put`]; nothing was added then.
+    #[track_caller]
     pub unsafe fn put_from<T: Pod>(&mut self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
         let world = &self.world;
         if target.region.index < world.direct().put.get() {
@@ -111,8 +115,7 @@ impl Aggregate {
         world.resolve(target, segment.bytes() as u64)?;
         world.count().put(segment.bytes());
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.gathering.add(world, segment.in_bytes(), Verb::Put) };
-        Ok(())
+        unsafe { self.add(Kind::Put, segment, Verb::Put) }
     }
 
     /// [`Aggregate::accumulate`] of memory that is no slice.
@@ -122,6 +125,7 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`World::accumulate`]; nothing was added then.
+    #[track_caller]
     pub unsafe fn accumulate_from<T: Accumulate>(
         &mut self,
         alpha: T,
@@ -141,8 +145,7 @@ impl Aggregate {
         world.count().accumulate(segment.bytes());
         let verb = Verb::Accumulate { kind: T::KIND, alpha: alpha_bytes(alpha) };
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.gathering.add(world, segment.in_bytes(), verb) };
-        Ok(())
+        unsafe { self.add(Kind::Accumulate, segment, verb) }
     }
 
     /// Adds a get (`ARMCI_NbGet`).
@@ -152,6 +155,7 @@ impl Aggregate {
     ///
     /// # Errors
     /// As [`World::get`]; nothing was added then.
+    #[track_caller]
     pub unsafe fn get_into<T: Pod>(&mut self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
         let world = &self.world;
         if source.region.index < world.direct().get.get() {
@@ -163,8 +167,28 @@ impl Aggregate {
         world.resolve(source, segment.bytes() as u64)?;
         world.count().get(segment.bytes());
         // SAFETY: LOCAL-SPAN, until it has been waited for.
-        unsafe { self.gathering.add(world, segment.in_bytes(), Verb::Get(self.tag)) };
-        Ok(())
+        unsafe { self.add(Kind::Get, segment, Verb::Get(self.tag)) }
+    }
+
+    /// Adds an operation to what is collected; to who watches, that is the call.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN; for a get, until it has been waited for.
+    #[inline]
+    #[track_caller]
+    unsafe fn add<T: Pod>(&mut self, kind: Kind, segment: Segment<T>, verb: Verb) -> Result<()> {
+        let (world, segment) = (&self.world, segment.in_bytes());
+        if world.is_plain() {
+            // SAFETY: LOCAL-SPAN.
+            unsafe { self.gathering.add(world, segment, verb) };
+            return Ok(());
+        }
+        let call = world.call_on(kind, segment.remote, segment.count, Extent::Bytes);
+        world.watched(&call, || {
+            // SAFETY: LOCAL-SPAN.
+            unsafe { self.gathering.add(world, segment, verb) };
+            Ok(())
+        })
     }
 
     /// Sends what was collected, and waits for nothing but credits.
@@ -218,6 +242,7 @@ impl<'scope> ScopedAggregate<'scope> {
     ///
     /// # Errors
     /// As [`World::put`]; nothing was added then.
+    #[track_caller]
     pub fn put<T: Pod>(&mut self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         self.inner.put(source, target)
     }
@@ -226,6 +251,7 @@ impl<'scope> ScopedAggregate<'scope> {
     ///
     /// # Errors
     /// As [`World::accumulate`]; nothing was added then.
+    #[track_caller]
     pub fn accumulate<T: Accumulate>(&mut self, alpha: T, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         self.inner.accumulate(alpha, source, target)
     }
@@ -234,6 +260,7 @@ impl<'scope> ScopedAggregate<'scope> {
     ///
     /// # Errors
     /// As [`World::get`]; nothing was added then.
+    #[track_caller]
     pub fn get<T: Pod>(&mut self, source: GlobalPtr<T>, target: &'scope mut [T]) -> Result<()> {
         // SAFETY: LOCAL-SPAN by SCOPE-WAITS: what is sent belongs to the scope's group, and what is not is not got.
         unsafe { self.inner.get_into(source, target.as_mut_ptr(), target.len()) }

@@ -19,6 +19,8 @@ const MARGIN: u64 = 256 << 20;
 pub(crate) struct Ledger {
     granted: AtomicU64,
     limit: AtomicU64,
+    /// The most that was granted at once.
+    peak: AtomicU64,
 }
 
 /// Why the ledger refused.
@@ -44,7 +46,10 @@ impl Ledger {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |granted| {
                 granted.checked_add(bytes).filter(|sum| *sum <= limit)
             })
-            .map(drop)
+            .map(|before| {
+                // For people to read, with nothing behind it.
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+            })
             .map_err(|granted| Refused { granted, limit })
     }
 
@@ -56,6 +61,11 @@ impl Ledger {
     /// Bytes granted now.
     pub(crate) fn granted(&self) -> u64 {
         self.granted.load(Ordering::Acquire)
+    }
+
+    /// The most that was granted at once, so far.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
     }
 }
 
@@ -124,7 +134,7 @@ mod tests {
     use super::*;
 
     fn ledger(limit: u64) -> Ledger {
-        Ledger { granted: AtomicU64::new(0), limit: AtomicU64::new(limit) }
+        Ledger { granted: AtomicU64::new(0), limit: AtomicU64::new(limit), peak: AtomicU64::new(0) }
     }
 
     #[test]

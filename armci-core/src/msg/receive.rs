@@ -11,6 +11,7 @@ use super::mailbox::Mailbox;
 use super::send::Offer;
 use super::{CLEAR, Piece, Received, Source, Tag, Wanted};
 use crate::error::{Error, Result};
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 impl World {
@@ -23,8 +24,9 @@ impl World {
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`]. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
     /// [`Error::Argument`] if it is no whole number of `T`: it stays then, to be received otherwise.
+    #[track_caller]
     pub fn receive<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>, buffer: &mut [T]) -> Result<Received> {
-        self.receive_offering(&mut None, from.into(), tag.into(), buffer)
+        self.receiving(|received| *received, || self.receive_offering(&mut None, from.into(), tag.into(), buffer))
     }
 
     /// Sends `data` to rank `to` and receives a message from `from`, both at once: ranks that exchange long messages,
@@ -46,6 +48,7 @@ impl World {
     /// # Errors
     /// As [`World::send_to`], or if a rank is not to be reached: nothing was sent then. If the message that came does not
     /// suit `buffer`, as [`World::receive`]: `data` is sent all the same, which may wait for its receive.
+    #[track_caller]
     pub fn send_receive<T: Pod>(
         &self,
         to: usize,
@@ -57,12 +60,35 @@ impl World {
     ) -> Result<Received> {
         let (from, their_tag) = (from.into(), their_tag.into());
         self.wanted(from, their_tag)?;
-        let mut offer = self.begin_send(to, tag, bytemuck::cast_slice(data))?;
-        let received = self.receive_offering(&mut offer, from, their_tag, buffer);
-        if let Some(offer) = offer {
-            self.finish_send(offer);
+        let data = bytemuck::cast_slice(data);
+        // For who watches, the message is sent by its offer, and its data goes while the other is received.
+        let mut offer = self.sending(to, data.len(), || self.begin_send(to, tag, data))?;
+        self.receiving(
+            |received| *received,
+            || {
+                let received = self.receive_offering(&mut offer, from, their_tag, buffer);
+                if let Some(offer) = offer {
+                    self.finish_send(offer);
+                }
+                received
+            },
+        )
+    }
+
+    /// Runs what receives a message, and tells who watches.
+    #[inline]
+    #[track_caller]
+    fn receiving<T>(&self, what: impl FnOnce(&T) -> Received, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.is_plain() {
+            return run();
         }
-        received
+        // What tells where the program made the call must be run here.
+        let call = Call::of_all(Kind::Receive, None, 0);
+        let told = |done: &T| {
+            let Received { source, bytes, .. } = what(done);
+            Call { target: Some(source), bytes, ..call }
+        };
+        self.watched_as(told, run)
     }
 
     fn receive_offering<T: Pod>(
@@ -81,11 +107,17 @@ impl World {
     ///
     /// # Errors
     /// As [`World::receive`], except that every message fits.
+    #[track_caller]
     pub fn receive_vec<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<(Received, Vec<T>)> {
-        let message = self.await_message::<T>(&mut None, from.into(), tag.into(), usize::MAX)?;
-        let mut data = vec![T::zeroed(); message.length.checked_div(size_of::<T>()).unwrap_or(0)];
-        let received = self.deliver(&mut None, message, bytemuck::cast_slice_mut(&mut data))?;
-        Ok((received, data))
+        self.receiving(
+            |(received, _): &(Received, Vec<T>)| *received,
+            || {
+                let message = self.await_message::<T>(&mut None, from.into(), tag.into(), usize::MAX)?;
+                let mut data = vec![T::zeroed(); message.length.checked_div(size_of::<T>()).unwrap_or(0)];
+                let received = self.deliver(&mut None, message, bytemuck::cast_slice_mut(&mut data))?;
+                Ok((received, data))
+            },
+        )
     }
 
     /// Tells about the message that [`World::receive`] would take, if it is there; it stays. Does not wait

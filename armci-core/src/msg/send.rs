@@ -5,6 +5,7 @@ use bytemuck::Pod;
 use super::{ASK, DATA, EAGER_MAX, Letter, MESSAGE, OFFER, Piece};
 use crate::error::Result;
 use crate::node::message::STAGING_BYTES;
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 impl World {
@@ -33,11 +34,22 @@ impl World {
     /// # Errors
     /// [`Error::Rank`](crate::Error::Rank), [`Error::OtherNode`](crate::Error::OtherNode);
     /// [`Error::Argument`](crate::Error::Argument) in a thread that only attached.
+    #[track_caller]
     pub fn send_to<T: Pod>(&self, target: usize, tag: i32, data: &[T]) -> Result<()> {
-        if let Some(offer) = self.begin_send(target, tag, bytemuck::cast_slice(data))? {
-            self.finish_send(offer);
-        }
-        Ok(())
+        let data = bytemuck::cast_slice(data);
+        self.sending(target, data.len(), || {
+            if let Some(offer) = self.begin_send(target, tag, data)? {
+                self.finish_send(offer);
+            }
+            Ok(())
+        })
+    }
+
+    /// Runs what sends a message, and tells who watches.
+    #[inline]
+    #[track_caller]
+    pub(super) fn sending<T>(&self, target: usize, bytes: usize, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.is_plain() { run() } else { self.watched(&Call::to(Kind::Send, target, bytes), run) }
     }
 
     /// Sends a message, or offers it, which is to be finished then.

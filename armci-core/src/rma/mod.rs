@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::memory::region::Part;
 use crate::transport::{Remote, Transport};
+use crate::watch::{Call, Kind};
 use crate::world::World;
 
 /// When a get's data are there. By remote memory access they are, in either case, when its call returns.
@@ -128,7 +129,19 @@ impl World {
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`]; or the first refusal of a put or accumulate by message since the last
     /// fence.
+    #[track_caller]
     pub fn fence(&self, rank: usize) -> Result<()> {
+        if self.is_plain() { self.fence_now(rank) } else { self.fence_watched(rank) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn fence_watched(&self, rank: usize) -> Result<()> {
+        self.watched(&Call::to(Kind::Fence, rank, 0), || self.fence_now(rank))
+    }
+
+    fn fence_now(&self, rank: usize) -> Result<()> {
         self.node().reach(rank)?;
         self.check_open()?;
         self.transport().fence();
@@ -139,7 +152,20 @@ impl World {
     ///
     /// # Errors
     /// As [`World::fence`].
+    #[track_caller]
     pub fn fence_all(&self) -> Result<()> {
+        if self.is_plain() { self.fence_all_now() } else { self.fence_all_watched() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn fence_all_watched(&self) -> Result<()> {
+        self.watched(&Call::of_all(Kind::Fence, None, 0), || self.fence_all_now())
+    }
+
+    /// [`World::fence_all`] as a part of something else.
+    pub(crate) fn fence_all_now(&self) -> Result<()> {
         self.check_open()?;
         self.transport().fence();
         self.origin().fence(None)

@@ -1,21 +1,41 @@
 //! Watching calls: what statistics, timelines and the checker see of them.
 //!
+//! ```text
+//!   a thread's calls --> Watch (tallies, events) --.   when it detaches
+//!   another thread's --> Watch --------------------+--> Watching::gone --.
+//!   messages served  --> ServedWatch ------------------------------------+--> ending: all ranks show theirs,
+//!                                                                             the first of the node writes
+//! ```
+//!
 //! A call that is watched runs inside [`World::watched`], which reads the clock before and after and tells it to
 //! whoever was asked for by the settings. Where nobody watches, which is the rule, a call pays nothing: that the thread
 //! is watched is one of the reasons why it is not [plain](World::is_plain), which operations look at anyway. The
 //! watched form of each operation is out of line as a whole, because what a closure lends to a function out of line
 //! would have to lie in memory for everybody.
+//!
+//! Calls that a watched call makes are parts of it and not told: a barrier is a barrier, and no fence. A call that
+//! fails is not told either.
 
+pub(crate) mod ending;
+pub(crate) mod report;
+pub(crate) mod served;
 pub(crate) mod tally;
+pub(crate) mod timeline;
 
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::am::origin::Origin;
 use crate::config::Config;
 use crate::copy::Patch;
 use crate::error::Result;
+use crate::memory::region_cache::RegionCache;
 use crate::memory::{GlobalPtr, RegionId};
+use crate::stats::{CacheCounts, ConflictCounts};
 use crate::world::World;
-use tally::Tallies;
+use tally::{Counts, Tallies};
+use timeline::{Event, Room};
 
 /// A kind of call that is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +47,8 @@ pub(crate) enum Kind {
     Rmw,
     /// A flag set.
     Notify,
+    /// A flag waited for.
+    Wait,
     /// A message of the user's.
     Message,
     Send,
@@ -49,6 +71,7 @@ impl Kind {
         "accumulate",
         "rmw",
         "notify",
+        "wait",
         "message",
         "send",
         "receive",
@@ -68,6 +91,7 @@ pub(crate) enum Extent<'a> {
     /// As many as it moves, one after the other.
     Bytes,
     /// The remote rows of a patch; `outward` if the remote side is its target.
+    #[allow(dead_code, reason = "the checker will look at it")]
     Rows { patch: &'a Patch, outward: bool },
 }
 
@@ -81,10 +105,12 @@ pub(crate) struct Call<'a> {
     /// Where in the target's part of the region it begins.
     pub(crate) offset: u64,
     pub(crate) bytes: usize,
+    #[allow(dead_code, reason = "the checker will look at it")]
     pub(crate) extent: Extent<'a>,
     /// Whether it went by remote memory access.
     pub(crate) direct: bool,
     /// Where the program made it.
+    #[allow(dead_code, reason = "the checker will tell it")]
     pub(crate) site: &'static Location<'static>,
 }
 
@@ -95,6 +121,12 @@ impl Call<'_> {
         let (extent, site) = (Extent::Elsewhere, Location::caller());
         Call { kind, target: None, region, offset: 0, bytes, extent, direct: false, site }
     }
+
+    /// A call that concerns one rank, but no memory of it in particular.
+    #[track_caller]
+    pub(crate) fn to(kind: Kind, target: usize, bytes: usize) -> Self {
+        Call { target: Some(target), ..Call::of_all(kind, None, bytes) }
+    }
 }
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes of a node share.
@@ -103,18 +135,97 @@ pub(crate) fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// What watches a rank: what its threads and whoever serves it share.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    me: usize,
+    /// When it joined.
+    pub(crate) joined: u64,
+    stats: bool,
+    /// Room for events, if they are kept.
+    room: Option<Arc<Room>>,
+    gone: Mutex<Gone>,
+}
+
+/// What threads that have detached leave behind.
+#[derive(Debug, Default)]
+struct Gone {
+    counts: Option<Counts>,
+    events: Vec<Event>,
+    threads: u64,
+    own: Own,
+}
+
+/// What a thread counts whether it is watched or not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Own {
+    pub(crate) conflicts: ConflictCounts,
+    pub(crate) cache: CacheCounts,
+}
+
+impl Own {
+    /// What is in the books of a thread.
+    pub(crate) fn of(origin: &Origin, cache: Option<&RefCell<RegionCache>>) -> Self {
+        let cache = cache.map(|cache| cache.borrow().counts()).unwrap_or_default();
+        Own { conflicts: origin.conflicts(), cache }
+    }
+
+    fn add(&mut self, other: Own) {
+        let (conflicts, cache) = (&mut self.conflicts, &mut self.cache);
+        conflicts.waits += other.conflicts.waits;
+        conflicts.avoided += other.conflicts.avoided;
+        conflicts.false_waits += other.conflicts.false_waits;
+        conflicts.fences += other.conflicts.fences;
+        cache.hits += other.cache.hits;
+        cache.misses += other.cache.misses;
+        cache.evictions += other.cache.evictions;
+    }
+}
+
+impl Watching {
+    /// What the settings ask for, of rank `me`.
+    pub(crate) fn asked(config: &Config, me: usize) -> Arc<Self> {
+        let room = config.trace.is_some().then(|| Arc::new(Room::new(config.trace_events)));
+        Arc::new(Watching { me, joined: now(), stats: config.stats, room, gone: Mutex::default() })
+    }
+
+    fn gone(&self) -> MutexGuard<'_, Gone> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what a thread that is about to detach leaves behind.
+    pub(crate) fn leave(&self, watch: Option<&Watch>, own: Own) {
+        let Some(watch) = watch else { return };
+        let mut gone = self.gone();
+        gone.threads += 1;
+        gone.own.add(own);
+        if let Some(tallies) = &watch.tallies {
+            tallies.add_to(gone.counts.get_or_insert_with(Counts::new));
+        }
+        gone.events.append(&mut watch.events.borrow_mut());
+    }
+}
+
 /// What watches a thread's calls.
 #[derive(Debug)]
 pub(crate) struct Watch {
     me: usize,
+    /// The number of its context.
+    thread: usize,
     pub(crate) tallies: Option<Tallies>,
+    room: Option<Arc<Room>>,
+    events: RefCell<Vec<Event>>,
+    /// Whether a watched call is under way.
+    inside: Cell<bool>,
 }
 
 impl Watch {
-    /// What the settings ask for, if anything.
-    pub(crate) fn asked(config: &Config, me: usize) -> Option<Box<Self>> {
-        let tallies = config.stats.then(Tallies::new);
-        tallies.is_some().then(|| Box::new(Watch { me, tallies }))
+    /// What the settings ask for, if anything, for the thread whose context has this number.
+    pub(crate) fn asked(watching: &Watching, thread: usize) -> Option<Box<Self>> {
+        let &Watching { me, stats, ref room, .. } = watching;
+        let (tallies, room) = (stats.then(Tallies::new), room.clone());
+        let (events, inside) = (RefCell::default(), Cell::new(false));
+        (tallies.is_some() || room.is_some()).then(|| Box::new(Watch { me, thread, tallies, room, events, inside }))
     }
 
     /// Tells a call that began then and is over now.
@@ -122,6 +233,11 @@ impl Watch {
         let nanoseconds = now() - begin;
         if let Some(tallies) = &self.tallies {
             tallies.add(self.me, call, nanoseconds);
+        }
+        if let Some(room) = &self.room
+            && room.take()
+        {
+            self.events.borrow_mut().push(Event::of_call(begin, nanoseconds, self.thread, call));
         }
     }
 }
@@ -135,7 +251,7 @@ impl World {
             Kind::Get => &self.direct().get,
             Kind::Accumulate => &self.direct().accumulate,
             Kind::Rmw => &self.direct().rmw,
-            Kind::Notify => &self.direct().signal,
+            Kind::Notify | Kind::Wait => &self.direct().signal,
             _ => &self.direct().put,
         };
         let (target, direct, site) = (Some(place.rank()), region.index < direct.get(), Location::caller());
@@ -147,10 +263,22 @@ impl World {
 
     /// Runs a call, and tells who watches what it was, once it has succeeded.
     pub(crate) fn watched<T>(&self, call: &Call<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some(watch) = self.watch() else { return run() };
+        self.watched_as(|_| *call, run)
+    }
+
+    /// As [`World::watched`], for a call that is known only by what it returns.
+    pub(crate) fn watched_as<'a, T>(
+        &self,
+        call: impl FnOnce(&T) -> Call<'a>,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let Some(watch) = self.watch().filter(|watch| !watch.inside.get()) else { return run() };
         let begin = now();
-        let done = run()?;
-        watch.tell(begin, call);
+        watch.inside.set(true);
+        let done = run();
+        watch.inside.set(false);
+        let done = done?;
+        watch.tell(begin, &call(&done));
         Ok(done)
     }
 }

@@ -1,0 +1,99 @@
+//! What is noted of the messages that a rank serves, if statistics or a timeline are asked for.
+//!
+//! Written by whoever holds the service context, before the sender learns that its message was served; so the lock is
+//! never waited for, except by who reads in the end, when nobody serves any more.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytemuck::Zeroable;
+
+use super::tally::Tally;
+use super::timeline::{Event, Room};
+use super::{Watching, now};
+use crate::am::builtin;
+use crate::am::handlers::{FIRST_USER_HANDLER, LONG};
+use crate::am::service::Server;
+use crate::memory::RegionId;
+use crate::msg;
+use crate::transport::Incoming;
+
+/// What people read of each kind of message: those of this crate's operations, and the user's.
+pub(crate) const NAMES: [&str; KINDS] =
+    ["put", "get", "accumulate", "rmw", "notify", "describe", "send", "team", "user"];
+/// How many kinds of messages there are.
+pub(crate) const KINDS: usize = 9;
+/// How many servers: the progress thread, and those who wait.
+pub(crate) const SERVERS: usize = 2;
+
+/// The kind of a message for this handler, by number.
+fn kind_of(handler: u16) -> usize {
+    match handler & !LONG {
+        builtin::PUT | builtin::PUT_LIST => 0,
+        builtin::GET | builtin::GET_LIST => 1,
+        builtin::ACCUMULATE | builtin::ACCUMULATE_LIST => 2,
+        builtin::RMW => 3,
+        builtin::SIGNAL => 4,
+        builtin::DESCRIBE => 5,
+        two_sided if msg::serves(two_sided) => 6,
+        // That of teams is registered first.
+        FIRST_USER_HANDLER => 7,
+        _ => 8,
+    }
+}
+
+/// The region that a message is about, which all that are about one name first.
+fn region_of(incoming: &Incoming<'_>) -> Option<RegionId> {
+    let names_one = kind_of(incoming.handler) < 6 || incoming.handler & LONG != 0;
+    let bits = incoming.inline.first_chunk().filter(|_| names_one)?;
+    Some(RegionId::from_bits(u64::from_ne_bytes(*bits)))
+}
+
+/// What was noted of the messages served.
+#[derive(Debug)]
+pub(crate) struct ServedWatch {
+    me: usize,
+    room: Option<Arc<Room>>,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Notes {
+    /// Of each server, of each kind; if asked for.
+    pub(crate) tallies: Option<Vec<Tally>>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl ServedWatch {
+    /// What the settings ask for, if anything.
+    pub(crate) fn asked(watching: &Watching) -> Option<Self> {
+        let tallies = watching.stats.then(|| vec![Tally::zeroed(); SERVERS * KINDS]);
+        let (me, room) = (watching.me, watching.room.clone());
+        let any = tallies.is_some() || room.is_some();
+        any.then(|| ServedWatch { me, room, notes: Mutex::new(Notes { tallies, events: Vec::new() }) })
+    }
+
+    pub(crate) fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs what serves a message, and notes that.
+    pub(crate) fn note<T>(&self, incoming: &Incoming<'_>, server: Server, serve: impl FnOnce() -> T) -> T {
+        // A reply may overwrite what came.
+        let (kind, region) = (kind_of(incoming.handler), region_of(incoming));
+        let bytes = incoming.inline.len() + incoming.staged.len();
+        let begin = now();
+        let done = serve();
+        let nanoseconds = now() - begin;
+        let mut notes = self.notes();
+        if let Some(tallies) = &mut notes.tallies {
+            let of_server = usize::from(server == Server::Waiter) * KINDS;
+            tallies[of_server + kind].count(bytes, incoming.source == self.me, false, nanoseconds);
+        }
+        if let Some(room) = &self.room
+            && room.take()
+        {
+            notes.events.push(Event::of_message(begin, nanoseconds, kind, region, bytes, incoming.source, server));
+        }
+        done
+    }
+}
