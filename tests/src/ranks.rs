@@ -76,9 +76,20 @@ impl Ranks {
     /// # Panics
     /// If a rank fails or hangs.
     pub fn run_bare(self, body: impl FnOnce()) {
-        let Some((report, outcome)) = self.start_or_play(body) else {
-            return;
-        };
+        self.outcome_bare(body);
+    }
+
+    /// Like [`Ranks::run`]; in the test process, returns what came of the job, with what was written to standard error.
+    /// A rank of another job of the test gets nothing, as nothing runs there.
+    ///
+    /// # Panics
+    /// If a rank fails or hangs.
+    pub fn outcome(self, body: impl FnOnce(&World)) -> Option<Outcome> {
+        self.outcome_bare(|| within_world(body))
+    }
+
+    fn outcome_bare(self, body: impl FnOnce()) -> Option<Outcome> {
+        let (report, outcome) = self.start_or_play(body)?;
         let done = outcome.stdout.split(|&byte| byte == b'\n').filter(|line| line.ends_with(DONE.as_bytes())).count();
         assert!(outcome.code == 0, "{report}");
         assert!(
@@ -87,6 +98,7 @@ impl Ranks {
             self.ranks
         );
         print!("{report}");
+        Some(outcome)
     }
 
     /// Like [`Ranks::expect_failure`], for a body that joins by itself or not at all.
