@@ -12,10 +12,10 @@ fn collectives_work(team: &Team) {
         team.all_reduce(&mut sum, Reduce::Sum).unwrap();
         let factor: usize = ranks.iter().map(|rank| rank + 1).sum();
         assert!(sum.iter().enumerate().all(|(at, value)| *value == (at * factor) as i64));
-        for root in 0..size {
+        for (root, rank) in ranks.iter().enumerate() {
             let mut values = mine.clone();
             team.broadcast(root, &mut values).unwrap();
-            assert!(values.iter().enumerate().all(|(at, value)| *value == (at * (ranks[root] + 1)) as i64));
+            assert!(values.iter().enumerate().all(|(at, value)| *value == (at * (rank + 1)) as i64));
         }
         let all = team.all_gather(&mine).unwrap();
         let blocks: Vec<i64> = (0..len * size).map(|at| (at % len * (ranks[at / len] + 1)) as i64).collect();
