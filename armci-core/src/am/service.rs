@@ -53,7 +53,7 @@ pub(crate) struct Service {
     /// Threads of the rank that sleep in a wait.
     sleeping: AtomicU32,
     /// What notes the messages served, if anything does.
-    watch: Option<ServedWatch>,
+    watch: Option<Box<ServedWatch>>,
 }
 
 impl Service {
@@ -65,7 +65,7 @@ impl Service {
         desk: Desk,
         threaded: bool,
         shares: bool,
-        watch: Option<ServedWatch>,
+        watch: Option<Box<ServedWatch>>,
     ) -> Self {
         Service {
             owner: CachePadded::new(OwnerWord::free()),
@@ -154,16 +154,23 @@ impl Service {
 
     /// What notes the messages served, if anything does.
     pub(crate) fn watch(&self) -> Option<&ServedWatch> {
-        self.watch.as_ref()
+        self.watch.as_deref()
     }
 
     fn serve(&self, incoming: &Incoming<'_>, server: Server) -> Served {
         match &self.watch {
             None => self.handle(incoming),
-            Some(watch) => watch.note(incoming, server, || self.handle(incoming)),
+            Some(watch) => self.serve_watched(watch, incoming, server),
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn serve_watched(&self, watch: &ServedWatch, incoming: &Incoming<'_>, server: Server) -> Served {
+        watch.note(incoming, server, || self.handle(incoming))
+    }
+
+    #[inline(always)]
     fn handle(&self, incoming: &Incoming<'_>) -> Served {
         let result = if msg::serves(incoming.handler) {
             self.desk.serve(&self.transport, incoming)

@@ -146,7 +146,7 @@ fn rest(report: &mut String, summary: &Summary) {
             sum(|share| share.parks)
         ),
         format!(
-            "order: {} waits, {} avoided, {} false ones; {} fences found messages to wait for",
+            "order: {} waits, {} avoided, {} false ones; fences that found messages to wait for: {}",
             sum(|share| share.waits),
             sum(|share| share.avoided),
             sum(|share| share.false_waits),

@@ -65,11 +65,12 @@ pub(crate) struct Notes {
 
 impl ServedWatch {
     /// What the settings ask for, if anything.
-    pub(crate) fn asked(watching: &Watching) -> Option<Self> {
+    pub(crate) fn asked(watching: &Watching) -> Option<Box<Self>> {
         let tallies = watching.stats.then(|| vec![Tally::zeroed(); SERVERS * KINDS]);
         let (me, room) = (watching.me, watching.room.clone());
         let any = tallies.is_some() || room.is_some();
-        any.then(|| ServedWatch { me, room, notes: Mutex::new(Notes { tallies, events: Vec::new() }) })
+        let notes = Mutex::new(Notes { tallies, events: Vec::new() });
+        any.then(|| Box::new(ServedWatch { me, room, notes }))
     }
 
     pub(crate) fn notes(&self) -> MutexGuard<'_, Notes> {
