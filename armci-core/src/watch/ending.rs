@@ -14,7 +14,7 @@ use super::tally::{Counts, RegionTally, Tally};
 use super::timeline::{Event, Output};
 use super::{Kind, Own, Watching, now, report};
 use crate::am::origin::Origin;
-use crate::collectives::Gathering;
+use crate::gathering::Gathering;
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::world::World;
 
