@@ -165,6 +165,10 @@ fn the_report_counts_exactly() {
         assert_eq!([of_region("get"), of_region("rmw")], [GETS * ranks, DRAWS * ranks], "{text}");
         assert_eq!(of_region("calls"), (PUTS + OWN_PUTS + THREAD_PUTS + GETS + ACCUMULATES + DRAWS) * ranks, "{text}");
 
+        let flags = regions.iter().find(|region| *region != busy).unwrap();
+        let of_flags = ["calls", "put", "notify"].map(|column| report.number("region", flags, column));
+        assert_eq!(of_flags, [2 * ranks, ranks, ranks], "{text}");
+
         let served = |kind: &str| {
             let by = |who: &str| report.number("served", kind, who);
             let [thread, waiters] = [by("by progress threads"), by("by waiting threads")];

@@ -212,7 +212,8 @@ impl Counts {
         let region = self.region(Place::of(id, call.target.unwrap_or(me)));
         match call.kind {
             Kind::Allocate => region.size += bytes as u64,
-            Kind::Free => {}
+            // Who waits for a flag moves nothing.
+            Kind::Free | Kind::Wait => {}
             kind => {
                 region.kinds[kind as usize] += 1;
                 region.all.count(bytes, to_itself, call.direct, nanoseconds);
