@@ -125,6 +125,18 @@ impl Patch {
         });
     }
 
+    /// Calls `visit(offset, bytes)` once for each row of the target (if `dst`) or of the source, by its place from the
+    /// start on.
+    pub fn for_each_place(&self, dst: bool, mut visit: impl FnMut(usize, usize)) {
+        let plane = self.plane();
+        let stride = if dst { plane.dst_stride } else { plane.src_stride };
+        // Places as if memory began with the patch.
+        self.for_each_plane(std::ptr::null_mut(), std::ptr::null(), |to, from| {
+            let first = if dst { to.addr() } else { from.addr() };
+            (0..plane.rows).for_each(|row| visit(first.wrapping_add(row * stride), plane.row));
+        });
+    }
+
     /// The shape of each plane [`Patch::for_each_plane`] visits.
     #[inline]
     pub(super) fn plane(&self) -> Plane {

@@ -275,11 +275,9 @@ impl World {
         let call = self.call_on(kind, first.remote, bytes, Extent::Elsewhere);
         self.watched(&call, run)?;
         segments.try_for_each(|segment| {
-            self.touched(&Call {
-                extent: Extent::Bytes,
-                bytes: segment.count,
-                ..self.call_on(kind, segment.remote, 0, Extent::Bytes)
-            });
+            let GlobalPtr { region, offset, .. } = segment.remote;
+            let (extent, bytes) = (Extent::Bytes, segment.count);
+            self.touched(&Call { extent, bytes, region: Some(region), offset, ..call });
             Ok(())
         })
     }
