@@ -71,7 +71,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "ARMCI_CHECK",
         values: "`0`, `1`",
         default: "`0`",
-        meaning: "whether to look for accesses of different ranks that conflict without a synchronisation between them, and to report each pair with both call sites (slow; for debugging)",
+        meaning: "whether to look for accesses of different ranks that conflict without a synchronisation between them: each pair of places in the program is written to standard error as it is found, a summary when the job ends, which is as it would have been otherwise (slow; for debugging; on all ranks alike)",
     },
     Setting {
         name: "ARMCI_RESOLVE",

@@ -42,6 +42,7 @@ use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
 use crate::transport::{Capabilities, Transport, Wire};
+use crate::watch::check::Check;
 use crate::watch::timeline::Output;
 use crate::watch::{Own, Watch, Watching};
 use crate::world::World;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) transport: Wire,
     pub(crate) service: Arc<Service>,
     pub(crate) private: Private,
+    /// What looks for conflicts, if anything does.
+    pub(crate) check: Option<Check>,
     /// How long a wait spins before it sleeps, and whether cores are scarce.
     pub(crate) spin: Duration,
     pub(crate) crowded: bool,
@@ -88,7 +91,20 @@ impl Shared {
         // The first context's block is part of the control block.
         let numbers = Mutex::new(Numbers { free: vec![0], next: 1 });
         let attached = AtomicUsize::new(0);
-        Arc::new(Shared { config, node, transport, service, private, spin, crowded, attached, watching, numbers })
+        let check = Check::asked(&config, &service, &node);
+        Arc::new(Shared {
+            config,
+            node,
+            transport,
+            service,
+            private,
+            check,
+            spin,
+            crowded,
+            attached,
+            watching,
+            numbers,
+        })
     }
 
     /// A context number that nobody has, with its block in place.
@@ -160,7 +176,8 @@ impl Context {
         let direct = DirectBelow::default();
         direct.set(shared.config.protocol, transport.capabilities());
         let watch = Watch::asked(&shared.watching, number);
-        let state = if cache.is_some() { CACHED } else { PLAIN } | if watch.is_some() { WATCHED } else { PLAIN };
+        let state = if cache.is_some() { CACHED } else { PLAIN }
+            | if watch.is_some() || shared.check.is_some() { WATCHED } else { PLAIN };
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),
             state: Cell::new(state),

@@ -68,6 +68,8 @@ pub(crate) struct Gathering {
     me: usize,
     /// Rounds of exchange so far.
     rounds: Cell<u64>,
+    /// Meetings so far, as far as the checker counts them.
+    meetings: Cell<u64>,
     /// Where each one's [`TeamBlock`] lies in its slot; none for all ranks of the node, who have control blocks.
     blocks: Option<Box<[u64]>>,
     /// A split-phase barrier was begun and is not over.
@@ -79,13 +81,29 @@ impl Gathering {
     pub(crate) fn of_node(node: Arc<Node>) -> Self {
         let first = node.who().rank - node.who().local_rank;
         let (members, me) = (Members::All(first..first + node.ranks()), node.who().local_rank);
-        Gathering { node, members, me, rounds: Cell::new(0), blocks: None, arriving: Cell::new(false) }
+        Gathering {
+            node,
+            members,
+            me,
+            rounds: Cell::new(0),
+            meetings: Cell::new(0),
+            blocks: None,
+            arriving: Cell::new(false),
+        }
     }
 
     /// Some ranks of the node, this one among them as number `me`, whose blocks lie at these offsets of their slots.
     pub(crate) fn of_team(node: Arc<Node>, members: Members, me: usize, blocks: Box<[u64]>) -> Self {
         assert_eq!(members.len(), blocks.len());
-        Gathering { node, members, me, rounds: Cell::new(0), blocks: Some(blocks), arriving: Cell::new(false) }
+        Gathering {
+            node,
+            members,
+            me,
+            rounds: Cell::new(0),
+            meetings: Cell::new(0),
+            blocks: Some(blocks),
+            arriving: Cell::new(false),
+        }
     }
 
     /// Who meets.
@@ -104,6 +122,21 @@ impl Gathering {
     #[inline]
     pub(crate) fn me(&self) -> usize {
         self.me
+    }
+
+    /// Whether it is all ranks of the node.
+    pub(crate) fn is_everyone(&self) -> bool {
+        self.blocks.is_none()
+    }
+
+    /// What its first member knows it by, as long as it exists.
+    pub(crate) fn name(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, |blocks| blocks[0])
+    }
+
+    /// The number of a meeting that this member comes to now.
+    pub(crate) fn next_meeting(&self) -> u64 {
+        self.meetings.replace(self.meetings.get() + 1)
     }
 
     /// The slot of a member.

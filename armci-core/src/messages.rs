@@ -68,7 +68,9 @@ impl World {
     pub fn request(&self, target: usize, handler: HandlerId, payload: &[u8]) -> Result<Vec<u8>> {
         self.message(target, payload.len(), || {
             let slot = self.send_user(target, handler, payload, false)?;
-            self.origin().collect(slot, <[u8]>::to_vec)
+            let answer = self.origin().collect(slot, <[u8]>::to_vec);
+            self.check_reply(target);
+            answer
         })
     }
 
@@ -142,7 +144,9 @@ impl World {
         self.put(data, target)?;
         self.message(target.rank(), arguments.len(), || {
             let slot = self.send_placed(handler, arguments, size_of_val(data), target.cast(), false);
-            self.origin().collect(slot, <[u8]>::to_vec)
+            let answer = self.origin().collect(slot, <[u8]>::to_vec);
+            self.check_reply(target.rank());
+            answer
         })
     }
 
@@ -165,6 +169,8 @@ impl World {
         // By message, the data goes the way of the message, ahead of it; by remote memory access it is in place when
         // this is past.
         self.transport().fence();
+        self.check_fence(Some(target.rank()));
+        self.check_handler(target.rank());
         let place = LongArgs { region: target.region.to_bits(), offset: target.offset, bytes: bytes as u64 };
         self.post_to(target.rank(), handler.0 | LONG, bytemuck::bytes_of(&place), arguments, detached)
     }
@@ -173,6 +179,7 @@ impl World {
         self.check_open()?;
         self.node().reach(target)?;
         fits(payload)?;
+        self.check_handler(target);
         Ok(self.post_to(target, handler.0, &[], payload, detached))
     }
 

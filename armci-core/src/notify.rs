@@ -29,6 +29,7 @@
 //! mapped after the region was freed, as long as the world exists.
 #![allow(unsafe_code)]
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytemuck::Pod;
@@ -101,7 +102,11 @@ impl World {
     /// As [`World::put_notify`].
     #[track_caller]
     pub fn notify(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
-        if self.is_plain() { self.notify_now(flag, value) } else { self.notify_watched(flag, value) }
+        if self.is_plain() {
+            self.notify_now(flag, value, Location::caller())
+        } else {
+            self.notify_watched(flag, value)
+        }
     }
 
     #[cold]
@@ -109,16 +114,18 @@ impl World {
     #[track_caller]
     fn notify_watched(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         let call = self.call_on(Kind::Notify, flag.cast(), FLAG, Extent::Bytes);
-        self.watched(&call, || self.notify_now(flag, value))
+        self.watched(&call, || self.notify_now(flag, value, call.site))
     }
 
     #[inline]
-    fn notify_now(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+    fn notify_now(&self, flag: GlobalPtr<i64>, value: i64, at: &Location<'_>) -> Result<()> {
         self.resolve(flag, FLAG as u64)?;
         if self.raises_directly(flag) {
             self.fence(flag.rank())?;
         }
-        self.raise_now(flag, value)
+        // Who finds the flag finds the data, on either path.
+        self.check_fence(Some(flag.rank()));
+        self.raise_now(flag, value, at)
     }
 
     /// Whether a flag is set by remote memory access.
@@ -129,7 +136,7 @@ impl World {
     /// As [`World::notify`], but what went by messages may still be under way.
     #[track_caller]
     pub(crate) fn raise(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
-        if self.is_plain() { self.raise_now(flag, value) } else { self.raise_watched(flag, value) }
+        if self.is_plain() { self.raise_now(flag, value, Location::caller()) } else { self.raise_watched(flag, value) }
     }
 
     #[cold]
@@ -137,13 +144,14 @@ impl World {
     #[track_caller]
     fn raise_watched(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
         let call = self.call_on(Kind::Notify, flag.cast(), FLAG, Extent::Bytes);
-        self.watched(&call, || self.raise_now(flag, value))
+        self.watched(&call, || self.raise_now(flag, value, call.site))
     }
 
-    fn raise_now(&self, flag: GlobalPtr<i64>, value: i64) -> Result<()> {
+    fn raise_now(&self, flag: GlobalPtr<i64>, value: i64, at: &Location<'_>) -> Result<()> {
         let to = self.resolve(flag, FLAG as u64)?;
         self.aligned(flag, FLAG, "a flag")?;
         self.count().put(FLAG);
+        self.check_notify(flag, at);
         if self.raises_directly(flag) {
             self.origin().order(flag.rank(), flag.region, Access::Put);
             // SAFETY: REGION-LIVE, aligned.
@@ -171,7 +179,11 @@ impl World {
     /// If the flag is not a word of this rank; [`Error::NoRegion`], [`Error::Bounds`], [`Error::Misaligned`].
     #[track_caller]
     pub fn wait_until(&self, flag: GlobalPtr<i64>, holds: impl FnMut(i64) -> bool) -> Result<i64> {
-        if self.is_plain() { self.wait_until_now(flag, holds) } else { self.wait_until_watched(flag, holds) }
+        if self.is_plain() {
+            self.wait_until_now(flag, holds, Location::caller())
+        } else {
+            self.wait_until_watched(flag, holds)
+        }
     }
 
     #[cold]
@@ -179,10 +191,15 @@ impl World {
     #[track_caller]
     fn wait_until_watched(&self, flag: GlobalPtr<i64>, holds: impl FnMut(i64) -> bool) -> Result<i64> {
         let call = self.call_on(Kind::Wait, flag.cast(), 0, Extent::Bytes);
-        self.watched(&call, || self.wait_until_now(flag, holds))
+        self.watched(&call, || self.wait_until_now(flag, holds, call.site))
     }
 
-    fn wait_until_now(&self, flag: GlobalPtr<i64>, mut holds: impl FnMut(i64) -> bool) -> Result<i64> {
+    fn wait_until_now(
+        &self,
+        flag: GlobalPtr<i64>,
+        mut holds: impl FnMut(i64) -> bool,
+        at: &Location<'_>,
+    ) -> Result<i64> {
         let word = self.own_word(flag)?;
         // A put of our own by message comes first.
         self.origin().order(self.rank(), flag.region, Access::Get);
@@ -192,6 +209,7 @@ impl World {
             value = word.load(Ordering::Acquire);
             holds(value)
         });
+        self.check_wait(flag, at);
         Ok(value)
     }
 

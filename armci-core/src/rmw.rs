@@ -172,6 +172,7 @@ impl SharedCounter {
     ///
     /// # Errors
     /// As [`World::allocate`].
+    #[track_caller]
     pub fn create(world: &World) -> Result<Self> {
         // A line of its own: what else lies there would be fought over with every draw.
         let region = world.allocate(64)?;
@@ -212,6 +213,7 @@ impl SharedCounter {
     ///
     /// # Errors
     /// As [`SharedCounter::next`]; the ranks meet all the same.
+    #[track_caller]
     pub fn reset(&self) -> Result<()> {
         self.world.synchronize()?;
         let set = if self.world.rank() == 0 {

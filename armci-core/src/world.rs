@@ -190,6 +190,9 @@ impl World {
         if let Err(error) = &fenced {
             tracing::warn!(rank = self.rank(), "leaving, with an operation that failed: {error}");
         }
+        if let Some(check) = &self.shared().check {
+            check.finish(Collective { world: self, gathering: &primary.everyone });
+        }
         let output = primary.output.take();
         let asked = ending::agree(self, &primary.everyone, output.as_ref());
         let met = self.meet_other_nodes();

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
-use crate::gathering::Gathering;
+use crate::gathering::{Gathering, Round};
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::team::Team;
 use crate::watch::{Call, Kind};
@@ -44,7 +44,23 @@ impl<'a> Collective<'a> {
     /// Meets all; nothing else.
     #[inline]
     pub(crate) fn meet(self) {
-        self.gathering.meet(self.world.origin());
+        self.checked(|| self.gathering.meet(self.world.origin()));
+    }
+
+    /// Shows `mine` to all and meets them.
+    #[inline]
+    fn round(self, mine: &[u8]) -> Round<'a> {
+        let gathering = self.gathering;
+        self.checked(|| gathering.round(self.world.origin(), mine))
+    }
+
+    /// Meets all in `meet`, and tells the checker so.
+    #[inline]
+    fn checked<R>(self, meet: impl FnOnce() -> R) -> R {
+        let number = self.world.check_arrive(self.gathering);
+        let met = meet();
+        self.world.check_leave(self.gathering, number);
+        met
     }
 
     #[inline]
@@ -59,7 +75,7 @@ impl<'a> Collective<'a> {
         self.gathering.check(root)?;
         let is_root = root == self.gathering.me();
         for piece in bytemuck::cast_slice_mut::<T, u8>(values).chunks_mut(EXCHANGE_BYTES) {
-            let round = self.gathering.round(self.world.origin(), if is_root { &*piece } else { &[] });
+            let round = self.round(if is_root { &*piece } else { &[] });
             if !is_root {
                 round.read(root, 0, piece);
             }
@@ -92,7 +108,7 @@ impl<'a> Collective<'a> {
     /// Shows `values`, and combines those of all in the range of `theirs` that begins at element `from`, into the same
     /// range of `values`.
     fn reduce_whole<T: Number>(self, values: &mut [T], from: usize, theirs: &mut [T], reduce: Reduce) {
-        let round = self.gathering.round(self.world.origin(), bytemuck::cast_slice(values));
+        let round = self.round(bytemuck::cast_slice(values));
         let result = &mut values[from..from + theirs.len()];
         for member in 0..self.gathering.len() {
             round.read(member, from * size_of::<T>(), bytemuck::cast_slice_mut(theirs));
@@ -114,7 +130,7 @@ impl<'a> Collective<'a> {
         let shares: Vec<_> = (0..ranks).map(of).collect();
         let mine = shares[me].clone();
         self.reduce_whole(values, mine.start, &mut theirs[..mine.len()], reduce);
-        let round = self.gathering.round(self.world.origin(), bytemuck::cast_slice(&values[mine]));
+        let round = self.round(bytemuck::cast_slice(&values[mine]));
         for (member, share) in shares.into_iter().enumerate().filter(|(member, _)| *member != me) {
             round.read(member, 0, bytemuck::cast_slice_mut(&mut values[share]));
         }
@@ -123,7 +139,7 @@ impl<'a> Collective<'a> {
     /// Whether all have the same digest; all meet.
     #[inline]
     pub(crate) fn agree(self, digest: u64) -> bool {
-        self.gathering.agree(self.world.origin(), digest)
+        self.checked(|| self.gathering.agree(self.world.origin(), digest))
     }
 
     pub(crate) fn all_gather<T: Pod>(self, mine: &[T]) -> Vec<T> {
@@ -131,7 +147,7 @@ impl<'a> Collective<'a> {
         let bytes = bytemuck::cast_slice_mut::<T, u8>(&mut all);
         let mine: &[u8] = bytemuck::cast_slice(mine);
         for (index, piece) in mine.chunks(EXCHANGE_BYTES).enumerate() {
-            let round = self.gathering.round(self.world.origin(), piece);
+            let round = self.round(piece);
             for member in 0..self.gathering.len() {
                 let start = member * mine.len() + index * EXCHANGE_BYTES;
                 round.read(member, 0, &mut bytes[start..start + piece.len()]);
@@ -159,7 +175,7 @@ impl<'a> Collective<'a> {
             let len = piece.min(block - start);
             shown.clear();
             (0..ranks).for_each(|member| shown.extend_from_slice(&from[member * block + start..][..len]));
-            let round = self.gathering.round(self.world.origin(), &shown);
+            let round = self.round(&shown);
             for member in 0..ranks {
                 round.read(member, me * len, &mut to[member * block + start..][..len]);
             }
@@ -177,6 +193,8 @@ pub struct Arrival {
     /// What is to end; none if all are here already.
     epoch: Option<u32>,
     fenced: Result<()>,
+    /// What the checker calls it, until it is over.
+    meeting: Option<u64>,
 }
 
 impl Arrival {
@@ -186,7 +204,17 @@ impl Arrival {
         if self.epoch.is_some_and(|epoch| self.gathering.test(epoch)) {
             self.epoch = None;
         }
+        if self.epoch.is_none() {
+            self.over();
+        }
         self.epoch.is_none()
+    }
+
+    /// Tells the checker that it is over.
+    fn over(&mut self) {
+        if let Some(meeting) = self.meeting.take() {
+            self.world.check_leave(&self.gathering, meeting);
+        }
     }
 
     /// Waits until all have arrived. (Dropping it does the same, but hears of no error.)
@@ -203,6 +231,7 @@ impl Drop for Arrival {
         if let Some(epoch) = self.epoch {
             self.gathering.end(self.world.origin(), epoch);
         }
+        self.over();
     }
 }
 
@@ -234,8 +263,10 @@ macro_rules! faces {
             #[track_caller]
             pub fn begin_barrier(&self) -> Result<Arrival> {
                 self.collective()?.call(Kind::Barrier, 0, |Collective { world, gathering }| {
-                    let (fenced, epoch) = (world.fence_all_now(), gathering.begin());
-                    Ok(Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced })
+                    let fenced = world.fence_all_now();
+                    let meeting = Some(world.check_arrive(gathering));
+                    let epoch = gathering.begin();
+                    Ok(Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced, meeting })
                 })
             }
 

@@ -180,6 +180,7 @@ impl World {
             }
             Body::Offered(serial) => self.fetch_offered(offer, received.source, serial, place)?,
         }
+        self.check_receive(received.source, received.tag);
         Ok(received)
     }
 

@@ -56,6 +56,7 @@ impl World {
     pub(super) fn begin_send<'a>(&self, target: usize, tag: i32, data: &'a [u8]) -> Result<Option<Offer<'a>>> {
         let mailbox = &self.primary()?.mailbox;
         self.node().reach(target)?;
+        self.check_send(target, tag);
         if target == self.rank() {
             mailbox.keep(target, tag, data);
             return Ok(None);

@@ -145,7 +145,9 @@ impl World {
         self.node().reach(rank)?;
         self.check_open()?;
         self.transport().fence();
-        self.origin().fence(Some(rank))
+        let fenced = self.origin().fence(Some(rank));
+        self.check_fence(Some(rank));
+        fenced
     }
 
     /// Completes everywhere all that this rank put and accumulated (`ARMCI_AllFence`).
@@ -168,6 +170,8 @@ impl World {
     pub(crate) fn fence_all_now(&self) -> Result<()> {
         self.check_open()?;
         self.transport().fence();
-        self.origin().fence(None)
+        let fenced = self.origin().fence(None);
+        self.check_fence(None);
+        fenced
     }
 }

@@ -16,6 +16,7 @@
 //! Calls that a watched call makes are parts of it and not told: a barrier is a barrier, and no fence. A call that
 //! fails is not told either.
 
+pub(crate) mod check;
 pub(crate) mod ending;
 pub(crate) mod report;
 pub(crate) mod served;
@@ -259,10 +260,13 @@ impl World {
     }
 
     /// Tells who cares for single bytes what a part of a larger call touches.
-    pub(crate) fn touched(&self, _call: &Call<'_>) {}
+    pub(crate) fn touched(&self, call: &Call<'_>) {
+        self.check_touched(call);
+    }
 
     /// Runs a call, and tells who watches what it was, once it has succeeded.
     pub(crate) fn watched<T>(&self, call: &Call<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let run = || self.checked(call, run);
         self.watched_as(|_| *call, run)
     }
 
