@@ -60,6 +60,15 @@ impl Ranks {
         self.run_bare(|| within_world(body));
     }
 
+    /// Like [`Ranks::run`]; what was written to standard error is returned. In a rank, where this has no meaning, nothing.
+    ///
+    /// # Panics
+    /// If a rank fails or hangs.
+    pub fn run_for_stderr(self, body: impl FnOnce(&World)) -> Option<String> {
+        let outcome = self.outcome(body)?;
+        Some(String::from_utf8_lossy(&outcome.stderr).into_owned())
+    }
+
     /// Runs `body` on each rank, and expects that the job fails. How it failed is in the outcome,
     /// what was written to standard error too.
     ///
@@ -88,7 +97,7 @@ impl Ranks {
         self.outcome_bare(|| within_world(body))
     }
 
-    fn outcome_bare(self, body: impl FnOnce()) -> Option<Outcome> {
+    fn outcome_bare(&self, body: impl FnOnce()) -> Option<Outcome> {
         let (report, outcome) = self.start_or_play(body)?;
         let done = outcome.stdout.split(|&byte| byte == b'\n').filter(|line| line.ends_with(DONE.as_bytes())).count();
         assert!(outcome.code == 0, "{report}");
