@@ -18,6 +18,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -139,6 +140,8 @@ pub(crate) struct Context {
     direct: DirectBelow,
     /// What is told of every call, if anything is.
     pub(crate) watch: Option<Box<Watch>>,
+    /// Where the program made the call that the thread is in, if that consists of others.
+    pub(crate) site: Cell<Option<&'static Location<'static>>>,
     /// What is known of regions elsewhere, if they are resolved through it.
     pub(crate) cache: Option<RefCell<RegionCache>>,
     pub(crate) node: Arc<Node>,
@@ -182,6 +185,7 @@ impl Context {
             protocol: Cell::new(shared.config.protocol),
             state: Cell::new(state),
             watch,
+            site: Cell::new(None),
             direct,
             cache,
             node: node.clone(),

@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -276,6 +277,25 @@ impl World {
     /// What watches this thread's calls, if anything does.
     pub(crate) fn watch(&self) -> Option<&Watch> {
         self.context.watch.as_deref()
+    }
+
+    /// Runs what a call of the program's consists of, all of which is told as made where the program made that call.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn as_one_call<R>(&self, run: impl FnOnce() -> R) -> R {
+        if self.is_plain() {
+            return run();
+        }
+        let before = self.context.site.replace(Some(Location::caller()));
+        let done = run();
+        self.context.site.set(before);
+        done
+    }
+
+    /// Where the program made the call that led here.
+    #[track_caller]
+    pub(crate) fn call_site(&self) -> &'static Location<'static> {
+        self.context.site.get().unwrap_or(Location::caller())
     }
 
     /// What this thread knows of regions elsewhere, if they are resolved so.

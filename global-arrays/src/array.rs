@@ -28,6 +28,22 @@ pub struct GlobalArray<T> {
     element: std::marker::PhantomData<T>,
 }
 
+/// The part of a patch that one rank owns.
+struct Part<T> {
+    /// Where it begins in the buffer, and in the owner's memory.
+    first: usize,
+    place: GlobalPtr<T>,
+    counts: [usize; 2],
+    local: [usize; 1],
+    remote: [usize; 1],
+}
+
+impl<T> Part<T> {
+    fn shape(&self) -> Strided<'_> {
+        Strided { counts: &self.counts, local: &self.local, remote: &self.remote }
+    }
+}
+
 impl<T: Pod> GlobalArray<T> {
     /// Creates an array of zeros, spread over all ranks (`NGA_Create`). Collective.
     ///
@@ -105,19 +121,24 @@ impl<T: Pod> GlobalArray<T> {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`], [`Error::BufferShape`]; nothing was written then.
+    #[track_caller]
     pub fn put(&self, patch: impl Into<Patch>, source: ArrayView2<'_, T>) -> Result<()> {
         let patch = self.checked(patch.into(), source.dim())?;
         let source = by_rows(&source);
-        self.for_each_part(&patch, row_stride(source.strides(), source.dim()), |first, place, shape| {
+        for part in self.parts(&patch, row_stride(source.strides(), source.dim())) {
             // SAFETY: VIEW-LIVE: the part's rows, which begin `first` elements into the view.
-            unsafe { self.world.put_strided_from(source.as_ptr().add(first), place, shape) }
-        })
+            let put =
+                unsafe { self.world.put_strided_from(source.as_ptr().add(part.first), part.place, &part.shape()) };
+            put.map_err(|source| self.runtime(source))?;
+        }
+        Ok(())
     }
 
     /// Fetches a patch (`NGA_Get`).
     ///
     /// # Errors
     /// [`Error::OutOfBounds`].
+    #[track_caller]
     pub fn get(&self, patch: impl Into<Patch>) -> Result<Array2<T>> {
         let patch = patch.into();
         let [rows, cols] = patch.shape();
@@ -131,6 +152,7 @@ impl<T: Pod> GlobalArray<T> {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`], [`Error::BufferShape`]; nothing was written then.
+    #[track_caller]
     pub fn get_into(&self, patch: impl Into<Patch>, mut target: ArrayViewMut2<'_, T>) -> Result<()> {
         let patch = self.checked(patch.into(), target.dim())?;
         if !has_rows(target.strides(), target.dim()) {
@@ -139,10 +161,12 @@ impl<T: Pod> GlobalArray<T> {
         }
         let stride = row_stride(target.strides(), target.dim());
         let start = target.as_mut_ptr();
-        self.for_each_part(&patch, stride, |first, place, shape| {
+        for part in self.parts(&patch, stride) {
             // SAFETY: VIEW-LIVE: the part's rows, which begin `first` elements into the view and are ours alone.
-            unsafe { self.world.get_strided_into(place, start.add(first), shape) }
-        })
+            let got = unsafe { self.world.get_strided_into(part.place, start.add(part.first), &part.shape()) };
+            got.map_err(|source| self.runtime(source))?;
+        }
+        Ok(())
     }
 
     /// Completes all operations of all ranks, and waits for all ranks (`GA_Sync`). Collective.
@@ -205,15 +229,10 @@ impl<T: Pod> GlobalArray<T> {
         Ok((start.cast(), (rows, cols)))
     }
 
-    /// Splits a patch by owner. For each part: where it begins in a buffer whose rows are `stride` apart, where it
-    /// begins in the owner's memory, and its shape.
-    fn for_each_part(
-        &self,
-        patch: &Patch,
-        stride: usize,
-        mut transfer: impl FnMut(usize, GlobalPtr<T>, &Strided<'_>) -> armci_core::Result<()>,
-    ) -> Result<()> {
-        for (owner, part) in self.distribution.owners(patch) {
+    /// Splits a patch by owner, for a buffer whose rows are `stride` apart. (No closure is called for each part, since a
+    /// transfer could not be told then as made where the program called.)
+    fn parts<'a>(&'a self, patch: &'a Patch, stride: usize) -> impl Iterator<Item = Part<T>> + 'a {
+        self.distribution.owners(patch).map(move |(owner, part)| {
             let block = self.distribution.block(owner);
             let [rows, cols] = part.shape();
             let within = |outer: &Patch, stride: usize| {
@@ -221,10 +240,8 @@ impl<T: Pod> GlobalArray<T> {
             };
             let remote = block.cols.len();
             let place = self.region.at(owner, within(&block, remote));
-            let shape = Strided { counts: &[cols, rows], local: &[stride], remote: &[remote] };
-            transfer(within(patch, stride), place, &shape).map_err(|source| self.runtime(source))?;
-        }
-        Ok(())
+            Part { first: within(patch, stride), place, counts: [cols, rows], local: [stride], remote: [remote] }
+        })
     }
 
     fn checked(&self, patch: Patch, (rows, cols): (usize, usize)) -> Result<Patch> {
@@ -248,13 +265,17 @@ impl<T: Accumulate> GlobalArray<T> {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`], [`Error::BufferShape`]; nothing was added then.
+    #[track_caller]
     pub fn accumulate(&self, patch: impl Into<Patch>, alpha: T, source: ArrayView2<'_, T>) -> Result<()> {
         let patch = self.checked(patch.into(), source.dim())?;
         let source = by_rows(&source);
-        self.for_each_part(&patch, row_stride(source.strides(), source.dim()), |first, place, shape| {
+        for part in self.parts(&patch, row_stride(source.strides(), source.dim())) {
+            let (from, shape) = (source.as_ptr(), part.shape());
             // SAFETY: VIEW-LIVE: the part's rows, which begin `first` elements into the view.
-            unsafe { self.world.accumulate_strided_from(alpha, source.as_ptr().add(first), place, shape) }
-        })
+            let added = unsafe { self.world.accumulate_strided_from(alpha, from.add(part.first), part.place, &shape) };
+            added.map_err(|source| self.runtime(source))?;
+        }
+        Ok(())
     }
 }
 

@@ -88,6 +88,7 @@ impl<B: Buffer> Drop for Handle<B> {
 
 impl World {
     /// Starts an operation on a buffer.
+    #[track_caller]
     fn start<B: Buffer>(
         &self,
         buffer: B,
@@ -96,7 +97,7 @@ impl World {
         let tag = self.origin().tag(Group::Explicit);
         let handle = Handle { context: self.downgrade(), op: tag.op, parts: Some(buffer.into_parts()) };
         if let Some(Parts { first, len, .. }) = handle.parts {
-            start(first, len, Completion::Later(tag))?;
+            self.as_one_call(|| start(first, len, Completion::Later(tag)))?;
         }
         Ok(handle)
     }
@@ -122,6 +123,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put`]; `source` is dropped then.
+    #[track_caller]
     pub fn put_nb<B: Buffer>(&self, source: B, target: GlobalPtr<B::Element>) -> Result<Handle<B>> {
         // SAFETY: LOCAL-SPAN.
         self.start(source, |first, len, _| unsafe { self.put_from(first, len, target) })
@@ -131,6 +133,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get`]; `target` is dropped then.
+    #[track_caller]
     pub fn get_nb<B: Buffer>(&self, source: GlobalPtr<B::Element>, target: B) -> Result<Handle<B>> {
         // SAFETY: LOCAL-SPAN, until the handle has been waited for.
         self.start(target, |first, len, completion| unsafe { self.get_into_by(source, first, len, completion) })
@@ -140,6 +143,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate`]; `source` is dropped then.
+    #[track_caller]
     pub fn accumulate_nb<B: Buffer>(
         &self,
         alpha: B::Element,
@@ -157,6 +161,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_strided`]; `source` is dropped then.
+    #[track_caller]
     pub fn put_strided_nb<B: Buffer>(
         &self,
         source: B,
@@ -174,6 +179,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get_strided`]; `target` is dropped then.
+    #[track_caller]
     pub fn get_strided_nb<B: Buffer>(
         &self,
         source: GlobalPtr<B::Element>,
@@ -191,6 +197,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate_strided`]; `source` is dropped then.
+    #[track_caller]
     pub fn accumulate_strided_nb<B: Buffer>(
         &self,
         alpha: B::Element,
@@ -212,6 +219,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`]; `source` is dropped then.
+    #[track_caller]
     pub fn put_vector_nb<B: Buffer>(&self, source: B, segments: &Segments<'_, B::Element>) -> Result<Handle<B>> {
         self.start(source, |first, len, _| {
             segments.fit(len)?;
@@ -224,6 +232,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get_vector`]; `target` is dropped then.
+    #[track_caller]
     pub fn get_vector_nb<B: Buffer>(&self, target: B, segments: &Segments<'_, B::Element>) -> Result<Handle<B>> {
         self.start(target, |first, len, completion| {
             segments.fit(len)?;
@@ -236,6 +245,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate_vector`]; `source` is dropped then.
+    #[track_caller]
     pub fn accumulate_vector_nb<B: Buffer>(
         &self,
         alpha: B::Element,

@@ -101,6 +101,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put`].
+    #[track_caller]
     pub unsafe fn put_nb_from<T: Pod>(
         &self,
         source: *const T,
@@ -121,6 +122,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get`].
+    #[track_caller]
     pub unsafe fn get_nb_into<T: Pod>(
         &self,
         source: GlobalPtr<T>,
@@ -140,6 +142,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate`].
+    #[track_caller]
     pub unsafe fn accumulate_nb_from<T: Accumulate>(
         &self,
         alpha: T,
@@ -160,6 +163,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_strided`].
+    #[track_caller]
     pub unsafe fn put_strided_nb_from<T: Pod>(
         &self,
         source: *const T,
@@ -179,6 +183,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get_strided`].
+    #[track_caller]
     pub unsafe fn get_strided_nb_into<T: Pod>(
         &self,
         source: GlobalPtr<T>,
@@ -198,6 +203,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate_strided`].
+    #[track_caller]
     pub unsafe fn accumulate_strided_nb_from<T: Accumulate>(
         &self,
         alpha: T,
@@ -218,6 +224,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub unsafe fn put_vector_nb_from<T: Pod>(
         &self,
         segments: impl Iterator<Item = Segment<T>> + Clone,
@@ -235,6 +242,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get_vector`].
+    #[track_caller]
     pub unsafe fn get_vector_nb_into<T: Pod>(
         &self,
         segments: impl Iterator<Item = Segment<T>> + Clone,
@@ -252,6 +260,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate_vector`].
+    #[track_caller]
     pub unsafe fn accumulate_vector_nb_from<T: Accumulate>(
         &self,
         alpha: T,

@@ -140,6 +140,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Starts an operation on a borrowed buffer.
+    #[track_caller]
     fn start<B: Lend>(
         &'scope self,
         buffer: B,
@@ -147,7 +148,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<ScopedHandle<'scope, B>> {
         let tag = self.world.origin().tag(self.group());
         let parts = buffer.into_parts();
-        start(&self.world, parts.first, parts.len, Completion::Later(tag))?;
+        self.world.as_one_call(|| start(&self.world, parts.first, parts.len, Completion::Later(tag)))?;
         Ok(ScopedHandle { world: &self.world, op: tag.op, parts, buffer: PhantomData })
     }
 
@@ -176,6 +177,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::put`].
+    #[track_caller]
     pub fn put<T: Pod>(
         &'scope self,
         source: &'scope [T],
@@ -189,6 +191,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::get`].
+    #[track_caller]
     pub fn get<T: Pod>(
         &'scope self,
         source: GlobalPtr<T>,
@@ -202,6 +205,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::accumulate`].
+    #[track_caller]
     pub fn accumulate<T: Accumulate>(
         &'scope self,
         alpha: T,
@@ -216,6 +220,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::put_strided`].
+    #[track_caller]
     pub fn put_strided<T: Pod>(
         &'scope self,
         source: &'scope [T],
@@ -231,6 +236,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::get_strided`].
+    #[track_caller]
     pub fn get_strided<T: Pod>(
         &'scope self,
         source: GlobalPtr<T>,
@@ -248,6 +254,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::accumulate_strided`].
+    #[track_caller]
     pub fn accumulate_strided<T: Accumulate>(
         &'scope self,
         alpha: T,
@@ -264,6 +271,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::put_vector`].
+    #[track_caller]
     pub fn put_vector<T: Pod>(
         &'scope self,
         source: &'scope [T],
@@ -278,6 +286,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::get_vector`].
+    #[track_caller]
     pub fn get_vector<T: Pod>(
         &'scope self,
         target: &'scope mut [T],
@@ -292,6 +301,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     /// As [`World::accumulate_vector`].
+    #[track_caller]
     pub fn accumulate_vector<T: Accumulate>(
         &'scope self,
         alpha: T,

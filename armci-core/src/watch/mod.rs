@@ -255,7 +255,7 @@ impl World {
             Kind::Notify | Kind::Wait => &self.direct().signal,
             _ => &self.direct().put,
         };
-        let (target, direct, site) = (Some(place.rank()), region.index < direct.get(), Location::caller());
+        let (target, direct, site) = (Some(place.rank()), region.index < direct.get(), self.call_site());
         Call { kind, target, region: Some(region), offset, bytes, extent, direct, site }
     }
 
