@@ -483,3 +483,91 @@ fn programs_without_conflicts_are_found_to_have_none() {
         array.destroy().unwrap();
     });
 }
+
+const NONBLOCKING: u32 = line!() + 3;
+fn put_nonblocking(world: &World, place: Place) {
+    // Not where this is waited for.
+    let put = world.put_nb(vec![1i64; 4], place).unwrap();
+    put.wait().unwrap();
+}
+
+const SCOPED: u32 = line!() + 4;
+fn put_scoped(world: &World, place: Place) {
+    world
+        .nonblocking(|scope| {
+            scope.put(&[1i64; 4], place)?;
+            Ok(())
+        })
+        .unwrap();
+}
+
+const AGGREGATED: u32 = line!() + 3;
+fn put_aggregated(world: &World, place: Place) {
+    let mut all = world.aggregate();
+    all.put(&[1i64; 4], place).unwrap();
+    all.finish().unwrap();
+}
+
+#[test]
+fn operations_in_flight_are_found_at_the_line_that_started_them() {
+    let ways: [fn(&World, Place); 3] = [put_nonblocking, put_scoped, put_aggregated];
+    let body = |world: &World| {
+        let region = words(world, 12);
+        for (number, way) in ways.iter().enumerate() {
+            if world.rank() == 0 {
+                way(world, region.at(0, 4 * number));
+            } else {
+                get(world, region.at(0, 4 * number));
+            }
+            world.barrier().unwrap();
+        }
+    };
+    check(2, body, |said| {
+        for line in [NONBLOCKING, SCOPED, AGGREGATED] {
+            assert!(!said.one(("put", line), ("get", GET)).is_empty());
+        }
+        assert_eq!(said.conflicts.len(), 3, "{:#?}", said.conflicts);
+    });
+}
+
+const ARRAY_PUT: u32 = line!() + 2;
+fn put_row(array: &GlobalArray<f64>, row: usize) {
+    array.put([row..row + 1, 0..6], Array2::from_elem((1, 6), 1.0).view()).unwrap();
+}
+
+const ARRAY_GET: u32 = line!() + 2;
+fn get_column(array: &GlobalArray<f64>) {
+    array.get([0..6, 2..3]).unwrap();
+}
+
+#[test]
+fn conflicts_in_an_array_are_found_at_the_line_that_used_it() {
+    let body = |world: &World| {
+        let array = GlobalArray::<f64>::create(world, "a", [6, 6]).unwrap();
+        array.sync().unwrap();
+        if world.rank() == 0 {
+            put_row(&array, 3);
+        } else {
+            get_column(&array);
+        }
+        array.destroy().unwrap();
+    };
+    check(2, body, |said| {
+        let line = said.one(("put", ARRAY_PUT), ("get", ARRAY_GET));
+        assert!(line.contains("both touch"));
+        assert_eq!(said.conflicts.len(), 1, "{:#?}", said.conflicts);
+    });
+}
+
+#[test]
+fn what_memory_held_before_it_was_freed_conflicts_with_nothing() {
+    clean(3, |world| {
+        for round in 0..20 {
+            let region = world.allocate(32).unwrap();
+            if world.rank() == round % 3 {
+                put(world, region.at(1, 0));
+            }
+            world.free(region).unwrap();
+        }
+    });
+}
