@@ -244,7 +244,9 @@ impl History {
 
     /// Notes that all of `rank` that was entered so far is complete; its own clock shows `at` from here on.
     pub(super) fn fence(&mut self, rank: usize, at: u64, meetings: u64) {
-        self.fences[rank].push(Fence { at, meetings });
+        // Two threads of a rank may fence at once, and come here in either order.
+        let fences = &mut self.fences[rank];
+        fences.insert(fences.partition_point(|known| known.at < at), Fence { at, meetings });
         if self.fences[rank].len() < FENCES_MAX {
             return;
         }

@@ -18,7 +18,7 @@ const SEGMENTS_MAX: usize = 1 << 18;
 /// Words with a clock of their own.
 const WORDS_MAX: usize = 1 << 14;
 /// Conflicts that one answer tells.
-const TOLD_MAX: usize = 32;
+const TOLD_MAX: usize = 24;
 
 /// What was told at a word.
 #[derive(Debug)]

@@ -41,6 +41,10 @@
 //! handlers do, the local side of a transfer. A non-blocking get counts where it was started. What a C program calls is
 //! reported at the place in the C interface.
 //!
+//! Reported, although it may be meant: a flag that is looked at by gets until it is set. Waiting for it, or looking by a
+//! fetch, is in order. And a rank that serves nobody, computing without a progress thread or held back by a test, holds up
+//! who touches its memory, since it has to answer.
+//!
 //! Conflicts are found if the *ordering* of this run leaves them open, whichever access came first; what is ordered in
 //! this run by chance, by who drew from a counter first, is not found.
 
@@ -70,6 +74,9 @@ use crate::world::World;
 use history::{Clock, Verb};
 use home::Home;
 use request::{Meeting, Reader, Request, Site};
+
+/// Ranks of a node whose clock fits half a message.
+const RANKS_MAX: usize = STAGING_BYTES / 2 / size_of::<u64>();
 
 /// The checker of a rank, for all its threads.
 #[derive(Debug)]
@@ -119,6 +126,12 @@ impl Check {
             return None;
         }
         let (ranks, who) = (node.ranks(), node.who());
+        if ranks > RANKS_MAX {
+            if who.local_rank == 0 {
+                say(format_args!("{ranks} ranks of one node are not checked, at most {RANKS_MAX} can be"));
+            }
+            return None;
+        }
         let (me, first) = (who.local_rank, who.rank - who.local_rank);
         let home = Arc::new(Mutex::new(Home::new(ranks)));
         let asked = home.clone();
