@@ -571,3 +571,33 @@ fn what_memory_held_before_it_was_freed_conflicts_with_nothing() {
         }
     });
 }
+
+#[test]
+fn what_a_thread_does_its_rank_does() {
+    let body = |world: &World| {
+        let region = words(world, 8);
+        let (shared, own) = (region.at(0, 0), region.at(world.rank(), 4));
+        let threads = world.threads();
+        put(world, own);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let threads = threads.clone();
+                scope.spawn(move || {
+                    let world = threads.attach().unwrap();
+                    // Ordered with the other threads of the rank by what is not seen; not with the other rank.
+                    get(&world, own);
+                    accumulate(&world, shared);
+                    world.detach().unwrap();
+                });
+            }
+        });
+        if world.rank() == 1 {
+            get(world, shared);
+        }
+        world.barrier().unwrap();
+    };
+    check(2, body, |said| {
+        assert!(!said.one(("accumulate", ACCUMULATE), ("get", GET)).is_empty());
+        assert_eq!(said.conflicts.len(), 1, "{:#?}", said.conflicts);
+    });
+}
