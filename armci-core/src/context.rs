@@ -10,14 +10,13 @@
 //! ```
 //!
 //! The thread that joined has the *primary* context, which alone takes part in
-//! what is collective. Others attach through [`Threads`], communicate with no
+//! what is collective. Others attach through [`Threads`](crate::Threads), communicate with no
 //! lock between them (paper 004: addressability by rank, separability by
 //! context), and detach. Nothing orders operations of different threads but
 //! what the program does between them: a fence completes those of the calling
 //! thread.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,10 +42,9 @@ use crate::node::Node;
 use crate::node::message::{ContextBlock, MAX_CONTEXTS};
 use crate::stats::Counters;
 use crate::transport::{Capabilities, Transport, Wire};
-use crate::watch::check::Check;
+use crate::watch::check::state::Check;
 use crate::watch::timeline::Output;
 use crate::watch::{Own, Watch, Watching};
-use crate::world::World;
 
 /// What all threads of a rank share.
 #[derive(Debug)]
@@ -280,77 +278,8 @@ impl Drop for Context {
     }
 }
 
-/// Lets other threads of this rank communicate, each by itself.
-///
-/// ```
-/// # fn main() -> armci_core::Result<()> {
-/// use armci_core::World;
-///
-/// let world = World::init()?;
-/// let region = world.allocate(8 * 4)?;
-/// world.put(&[0i64; 4], region.at(world.rank(), 0))?;
-/// world.barrier()?;
-/// let right = (world.rank() + 1) % world.size();
-/// let threads = world.threads();
-/// std::thread::scope(|scope| {
-///     for number in 0..4 {
-///         let (threads, place) = (threads.clone(), region.at::<i64>(right, number));
-///         scope.spawn(move || {
-///             let world = threads.attach()?;
-///             world.accumulate(1, &[number as i64 + 1], place)?;
-///             world.detach() // completes what this thread did
-///         });
-///     }
-/// });
-/// world.barrier()?;
-/// let mut sums = [0i64; 4];
-/// world.get(region.at(world.rank(), 0), &mut sums)?;
-/// assert_eq!(sums, [1, 2, 3, 4]);
-/// world.free(region)?;
-/// world.finalize()
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct Threads {
-    shared: Arc<Shared>,
-}
-
-impl fmt::Debug for Threads {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (who, attached) = (self.shared.node.who(), self.shared.attached.load(Ordering::Relaxed));
-        write!(f, "Threads(rank {} of {}, {attached} attached)", who.rank, who.size)
-    }
-}
-
-impl Threads {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Threads { shared }
-    }
-
-    /// A context for the calling thread, which begins with the settings that the rank joined with.
-    ///
-    /// With the [`World`] it gets, a thread does all that is not collective: transfers, read-modify-writes, messages,
-    /// fences. Memory to be reached is allocated by the thread that joined.
-    ///
-    /// # Errors
-    /// If 256 threads communicate already, or memory for the context's request slots (half a MiB) is not to be had;
-    /// or if the rank has left the job.
-    pub fn attach(&self) -> Result<World> {
-        // Counted first: who finalizes finds either the count or the closed gate.
-        let attached = self.shared.attached.fetch_add(1, Ordering::AcqRel);
-        if attached >= CLOSED {
-            self.shared.attached.fetch_sub(1, Ordering::AcqRel);
-            return Err(has_left(self.shared.node.who().rank));
-        }
-        let context = Context::new(&self.shared, None).inspect_err(|_| {
-            self.shared.attached.fetch_sub(1, Ordering::AcqRel);
-        })?;
-        Ok(World::of(context))
-    }
-}
-
 /// Takes the place of the count of attached threads when the rank leaves.
-const CLOSED: usize = usize::MAX / 2;
+pub(crate) const CLOSED: usize = usize::MAX / 2;
 
 impl Shared {
     /// Lets no thread attach any more, unless some are attached, whose number is the error.

@@ -24,7 +24,9 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use crate::am::board::{Board, NO_MEMORY, TOLD_MAX, Told};
-use crate::collectives::Collective;
+use bytemuck::Pod;
+
+use crate::collectives::{Arrival, Collective, Number, Reduce, faces};
 use crate::error::{Error, Result};
 use crate::gathering::{Gathering, Members};
 use crate::memory::heap::Block;
@@ -260,3 +262,5 @@ impl Team {
         fenced
     }
 }
+
+faces!(Team);

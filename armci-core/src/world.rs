@@ -2,43 +2,28 @@
 //!
 //! One value holds everything (there is no global state): the node's memory,
 //! the service and origin contexts, the progress thread, the heap's books. It
-//! is a handle; clones share it. Here are joining and leaving. What a rank does
-//! in between is written as further methods in rooms of their own: `allocation`,
-//! `rma`, `rmw`, `notify`, `collectives`, `messages`, `msg`.
+//! is a handle; clones share it. Here is what every call asks it. Joining and
+//! leaving are in `life.rs`; what a rank does in between is written as further
+//! methods in rooms of their own: `allocation`, `rma`, `rmw`, `notify`,
+//! `collectives`, `messages`, `msg`.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::Duration;
 
-use progress_thread::{Options, ProgressThread};
-
-use crate::am::board::Board;
 use crate::am::origin::Origin;
 use crate::am::service::{HeldService, Service};
-use crate::collectives::Collective;
-use crate::config::{Config, Progress, Protocol};
-use crate::context::{Context, DirectBelow, Primary, Shared, Threads, has_left};
+use crate::config::{Config, Protocol};
+use crate::context::{Context, DirectBelow, Primary, Shared, has_left};
 use crate::error::{Error, Result};
-use crate::gathering::Gathering;
-use crate::job;
-use crate::memory::books::Books;
 use crate::memory::private::Private;
 use crate::memory::region_cache::RegionCache;
-use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::stats::{Counters, Statistics};
-use crate::topology::Seat;
 use crate::transport::Wire;
-use crate::watch::served::ServedWatch;
-use crate::watch::timeline::Output;
-use crate::watch::{Watch, Watching, ending};
-
-/// How long a wait spins before it sleeps, with a core per rank and without.
-const SPIN: Duration = Duration::from_micros(50);
-const SPIN_CROWDED: Duration = Duration::ZERO;
+use crate::watch::Watch;
 
 /// A rank's membership of its job, as one thread has it.
 ///
@@ -58,87 +43,6 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    /// Joins the job this process was started in, or makes it a job of one rank, with the settings that the
-    /// environment gives. Collective.
-    ///
-    /// # Errors
-    /// As [`World::init_with`]; or if a setting is not understood.
-    pub fn init() -> Result<Self> {
-        Self::init_with(Config::from_env()?)
-    }
-
-    /// As [`World::init`], with these settings. `progress` and `protocol` may differ between ranks.
-    ///
-    /// # Errors
-    /// If the launcher is gone, the node's memory cannot be shared, or the timeline's file cannot be created. A process that joins the job of its launcher
-    /// twice ends the job.
-    pub fn init_with(config: Config) -> Result<Self> {
-        let mut bootstrap = job::bootstrap()?;
-        let seat = bootstrap.seat();
-        let output = Output::create(config.trace.as_deref(), bootstrap.identity())?;
-        let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
-        let transport = Wire::new(node.clone());
-        let threaded = config.progress == Progress::Thread;
-        let (desk, mailbox) = Mailbox::new();
-        let watching = Watching::asked(&config, node.who().rank);
-        let served = ServedWatch::asked(&watching);
-        let service = Arc::new(Service::new(node.clone(), transport.clone(), desk, threaded, seat.shares, served));
-        node.mine().attention.set_threaded(threaded);
-        let crowded = seat.crowded;
-        let progress = if threaded {
-            let options = Options {
-                name: format!("armci-{}", node.who().rank),
-                cpu: seat.progress_cpu,
-                spin: if crowded { Duration::ZERO } else { SPIN },
-                nice: None,
-            };
-            let started = ProgressThread::start(service.clone(), options);
-            Some(started.map_err(|source| Error::System { call: "starting the progress thread", source })?)
-        } else {
-            None
-        };
-        let spin = config.spin.unwrap_or(if crowded { SPIN_CROWDED } else { SPIN });
-        let primary = Primary {
-            books: RefCell::new(Books::new(node.heap_len())),
-            everyone: Rc::new(Gathering::of_node(node.clone())),
-            board: Board::new(&service),
-            progress: RefCell::new(progress),
-            bootstrap: RefCell::new(bootstrap),
-            mailbox,
-            output: RefCell::new(output),
-        };
-        let shared = Shared::new(config, node, transport, service, spin, crowded, watching);
-        let world = World::of(Context::new(&shared, Some(primary))?);
-        // Only now is every rank ready to be sent to.
-        world.meet_everybody()?;
-        world.log_joined(&seat);
-        Ok(world)
-    }
-
-    /// Tells the log who this is, and where it sits.
-    fn log_joined(&self, seat: &Seat) {
-        let (who, window) = (self.node().who(), self.node().window());
-        let bytes = window.slot_len() * self.node().ranks() as u64;
-        tracing::info!(
-            rank = who.rank,
-            size = who.size,
-            node = who.node,
-            nodes = who.nodes,
-            crowded = seat.crowded,
-            window = format_args!("{:#x}, {bytes} bytes", window.base()),
-            "joined"
-        );
-        let Ok(primary) = self.primary() else { return };
-        let cpu = primary.progress.borrow().as_ref().map(|thread| thread.cpu());
-        match (cpu, seat.progress_cpu) {
-            (Some(None), Some(asked)) => {
-                tracing::warn!(rank = who.rank, cpu = asked, "the progress thread may not sit where it should");
-            }
-            (Some(cpu), _) => tracing::debug!(rank = who.rank, cpu, shares = seat.shares, "the progress thread serves"),
-            (None, _) => tracing::debug!(rank = who.rank, "no progress thread: messages wait until this rank calls in"),
-        }
-    }
-
     /// This rank's number, `0..size`.
     #[inline]
     pub fn rank(&self) -> usize {
@@ -170,64 +74,6 @@ impl World {
     /// Changes the path of this rank's operations from here on; their order is kept across the change.
     pub fn set_protocol(&self, protocol: Protocol) {
         self.context.set_protocol(protocol);
-    }
-
-    /// Leaves the job in order: everything is complete everywhere, then the progress thread stops. Collective.
-    ///
-    /// Any further use of this value, or of a clone of it, for communication is an error.
-    ///
-    /// # Errors
-    /// As [`World::fence_all`]; or if the launcher is gone, this rank has left already, or other threads of it are
-    /// attached: this rank has not left then.
-    pub fn finalize(&self) -> Result<()> {
-        let primary = self.primary()?;
-        self.context.shared.close().map_err(|attached| {
-            Error::Job(format!("{attached} threads of rank {} are attached: let them detach first", self.rank()))
-        })?;
-        // Who has not waited for a get finds its data there all the same, or keeps the refusal.
-        self.origin().quiesce();
-        // Even a rank with something to report must meet the others.
-        let fenced = self.fence_all_now();
-        if let Err(error) = &fenced {
-            tracing::warn!(rank = self.rank(), "leaving, with an operation that failed: {error}");
-        }
-        if let Some(check) = &self.shared().check {
-            check.finish(Collective { world: self, gathering: &primary.everyone });
-        }
-        let output = primary.output.take();
-        let asked = ending::agree(self, &primary.everyone, output.as_ref());
-        let met = self.meet_other_nodes();
-        self.context.leave();
-        // Nothing is under way: the thread has served its last, and with its end all that it noted is there.
-        let progress = primary.progress.borrow_mut().take().map(ProgressThread::stop).unwrap_or_default();
-        if asked.anything() {
-            ending::tell(self, &primary.everyone, asked, output, progress);
-        }
-        met?;
-        primary.bootstrap.borrow_mut().goodbye()?;
-        tracing::info!(rank = self.rank(), "left");
-        fenced
-    }
-
-    /// What lets other threads of this rank communicate.
-    pub fn threads(&self) -> Threads {
-        Threads::new(self.context.shared.clone())
-    }
-
-    /// Ends an attached thread's communication: completes all it did, and gives its context back. (A thread that
-    /// merely drops its world does the same, but hears of no error.)
-    ///
-    /// # Errors
-    /// As [`World::fence_all`]; the thread is detached all the same. [`Error::Argument`] in the thread that joined, which
-    /// has [`World::finalize`].
-    pub fn detach(self) -> Result<()> {
-        if self.context.primary.is_some() {
-            return Err(Error::Argument("the thread that joined was to detach: it leaves with finalize".into()));
-        }
-        self.origin().quiesce();
-        let fenced = self.fence_all_now();
-        self.context.leave();
-        fenced
     }
 
     /// Lets nobody serve this rank's messages, neither its progress thread nor a wait of any of its threads, until the
@@ -315,22 +161,12 @@ impl World {
         })
     }
 
-    /// Meets all ranks, wherever they are. Serves nobody once its own node has met, when nobody there can need it.
-    fn meet_everybody(&self) -> Result<()> {
-        self.primary()?.everyone.meet(self.origin());
-        self.meet_other_nodes()
-    }
-
-    /// Meets the ranks of other nodes, once those of this one have met.
-    fn meet_other_nodes(&self) -> Result<()> {
-        let primary = self.primary()?;
-        if self.nodes() > 1 {
-            primary.bootstrap.borrow_mut().all_gather(&[])?;
-        }
-        Ok(())
-    }
-
+    /// What this thread has of its own.
     #[inline]
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
     pub(crate) fn of(context: Rc<Context>) -> Self {
         World { context }
     }
@@ -339,15 +175,6 @@ impl World {
     #[inline]
     pub(crate) fn downgrade(&self) -> Weak<Context> {
         Rc::downgrade(&self.context)
-    }
-
-    /// All ranks, for a collective call; refused, on all alike, if they are not all on this node.
-    #[inline]
-    pub(crate) fn collective(&self) -> Result<Collective<'_>> {
-        let gathering = &self.primary()?.everyone;
-        self.node().reach_all()?;
-        gathering.ready()?;
-        Ok(Collective { world: self, gathering })
     }
 
     /// What the threads of this rank share.

@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use super::handlers::LONG;
 use super::landing::{Group, Landing, Tag, Which};
-use super::service::{Server, Service};
+use super::owner::Server;
+use super::service::Service;
 use crate::config::Conflicts;
 use crate::consistency::{self, Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};

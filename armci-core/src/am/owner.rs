@@ -17,6 +17,15 @@
 
 use crate::primitive::{AtomicU32, Ordering, fence};
 
+/// Who advances the service context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// The progress thread.
+    ProgressThread,
+    /// A thread of the rank that waits inside a call.
+    Waiter,
+}
+
 /// Who serves: nobody (0) or somebody (1).
 #[derive(Debug)]
 pub(crate) struct OwnerWord(AtomicU32);

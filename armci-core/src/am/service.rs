@@ -17,7 +17,7 @@ use progress_thread::Advance;
 
 use super::builtin;
 use super::handlers::{FIRST_USER_HANDLER, Handlers, Reply};
-use super::owner::OwnerWord;
+use super::owner::{OwnerWord, Server};
 use crate::msg::{self, Desk};
 use crate::node::Node;
 use crate::node::message::Status;
@@ -26,15 +26,6 @@ use crate::watch::served::ServedWatch;
 
 /// Messages served before the owner word is given up.
 const BATCH: usize = 64;
-
-/// Who advances the service context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Server {
-    /// The progress thread.
-    ProgressThread,
-    /// A thread of the rank that waits inside a call.
-    Waiter,
-}
 
 /// A rank's service context.
 #[derive(Debug)]

@@ -15,13 +15,23 @@ use bytemuck::Pod;
 use crate::error::{Error, Result};
 use crate::gathering::{Gathering, Round};
 use crate::node::exchange::EXCHANGE_BYTES;
-use crate::team::Team;
 use crate::watch::{Call, Kind};
 use crate::world::World;
 
 /// A reduction of at least this many bytes is divided among its ranks, if they are several.
 const DIVIDE_BYTES: usize = 2048;
 const DIVIDE_RANKS: usize = 4;
+
+impl World {
+    /// All ranks, for a collective call; refused, on all alike, if they are not all on this node.
+    #[inline]
+    pub(crate) fn collective(&self) -> Result<Collective<'_>> {
+        let gathering = &self.primary()?.everyone;
+        self.node().reach_all()?;
+        gathering.ready()?;
+        Ok(Collective { world: self, gathering })
+    }
+}
 
 /// A gathering, and the context of the thread that is its member.
 #[derive(Clone, Copy)]
@@ -64,14 +74,23 @@ impl<'a> Collective<'a> {
     }
 
     #[inline]
-    fn barrier(self) -> Result<()> {
+    pub(crate) fn barrier(self) -> Result<()> {
         // Even a rank with something to report must meet the others.
         let fenced = self.world.fence_all_now();
         self.meet();
         fenced
     }
 
-    fn broadcast<T: Pod>(self, root: usize, values: &mut [T]) -> Result<()> {
+    /// Arrives at a barrier that others may still have to come to.
+    pub(crate) fn begin(self) -> Arrival {
+        let Collective { world, gathering } = self;
+        let fenced = world.fence_all_now();
+        let meeting = Some(world.check_arrive(gathering));
+        let epoch = gathering.begin();
+        Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced, meeting }
+    }
+
+    pub(crate) fn broadcast<T: Pod>(self, root: usize, values: &mut [T]) -> Result<()> {
         self.gathering.check(root)?;
         let is_root = root == self.gathering.me();
         for piece in bytemuck::cast_slice_mut::<T, u8>(values).chunks_mut(EXCHANGE_BYTES) {
@@ -156,7 +175,7 @@ impl<'a> Collective<'a> {
         all
     }
 
-    fn exchange<T: Pod>(self, mine: &[T]) -> Result<Vec<T>> {
+    pub(crate) fn exchange<T: Pod>(self, mine: &[T]) -> Result<Vec<T>> {
         let (ranks, me) = (self.gathering.len(), self.gathering.me());
         if !mine.len().is_multiple_of(ranks) {
             let len = mine.len();
@@ -262,12 +281,7 @@ macro_rules! faces {
             /// If this rank has left the job. What [`barrier`](Self::barrier) would report, [`Arrival::wait`] does.
             #[track_caller]
             pub fn begin_barrier(&self) -> Result<Arrival> {
-                self.collective()?.call(Kind::Barrier, 0, |Collective { world, gathering }| {
-                    let fenced = world.fence_all_now();
-                    let meeting = Some(world.check_arrive(gathering));
-                    let epoch = gathering.begin();
-                    Ok(Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced, meeting })
-                })
+                self.collective()?.call(Kind::Barrier, 0, |all| Ok(all.begin()))
             }
 
             /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
@@ -326,5 +340,5 @@ macro_rules! faces {
         }
     };
 }
+pub(crate) use faces;
 faces!(World);
-faces!(Team);

@@ -7,15 +7,16 @@
 //!                                                                             the first of the node writes
 //! ```
 //!
-//! A call that is watched runs inside [`World::watched`], which reads the clock before and after and tells it to
+//! A call that is watched runs inside `World::watched` (`calls.rs`), which reads the clock before and after and tells it to
 //! whoever was asked for by the settings. Where nobody watches, which is the rule, a call pays nothing: that the thread
-//! is watched is one of the reasons why it is not [plain](World::is_plain), which operations look at anyway. The
+//! is watched is one of the reasons why it is not [plain](crate::context::Context::is_plain), which operations look at anyway. The
 //! watched form of each operation is out of line as a whole, because what a closure lends to a function out of line
 //! would have to lie in memory for everybody.
 //!
 //! Calls that a watched call makes are parts of it and not told: a barrier is a barrier, and no fence. A call that
 //! fails is not told either.
 
+pub(crate) mod calls;
 pub(crate) mod check;
 pub(crate) mod ending;
 pub(crate) mod report;
@@ -30,11 +31,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::am::origin::Origin;
 use crate::config::Config;
 use crate::copy::Patch;
-use crate::error::Result;
+use crate::memory::RegionId;
 use crate::memory::region_cache::RegionCache;
-use crate::memory::{GlobalPtr, RegionId};
 use crate::stats::{CacheCounts, ConflictCounts};
-use crate::world::World;
 use tally::{Counts, Tallies};
 use timeline::{Event, Room};
 
@@ -217,7 +216,7 @@ pub(crate) struct Watch {
     room: Option<Arc<Room>>,
     events: RefCell<Vec<Event>>,
     /// Whether a watched call is under way.
-    inside: Cell<bool>,
+    pub(super) inside: Cell<bool>,
 }
 
 impl Watch {
@@ -230,7 +229,7 @@ impl Watch {
     }
 
     /// Tells a call that began then and is over now.
-    fn tell(&self, begin: u64, call: &Call<'_>) {
+    pub(super) fn tell(&self, begin: u64, call: &Call<'_>) {
         let nanoseconds = now() - begin;
         if let Some(tallies) = &self.tallies {
             tallies.add(self.me, call, nanoseconds);
@@ -240,49 +239,5 @@ impl Watch {
         {
             self.events.borrow_mut().push(Event::of_call(begin, nanoseconds, self.thread, call));
         }
-    }
-}
-
-impl World {
-    /// An operation on another rank's memory.
-    #[track_caller]
-    pub(crate) fn call_on<'a>(&self, kind: Kind, place: GlobalPtr<u8>, bytes: usize, extent: Extent<'a>) -> Call<'a> {
-        let GlobalPtr { region, offset, .. } = place;
-        let direct = match kind {
-            Kind::Get => &self.direct().get,
-            Kind::Accumulate => &self.direct().accumulate,
-            Kind::Rmw => &self.direct().rmw,
-            Kind::Notify | Kind::Wait => &self.direct().signal,
-            _ => &self.direct().put,
-        };
-        let (target, direct, site) = (Some(place.rank()), region.index < direct.get(), self.call_site());
-        Call { kind, target, region: Some(region), offset, bytes, extent, direct, site }
-    }
-
-    /// Tells who cares for single bytes what a part of a larger call touches.
-    pub(crate) fn touched(&self, call: &Call<'_>) {
-        self.check_touched(call);
-    }
-
-    /// Runs a call, and tells who watches what it was, once it has succeeded.
-    pub(crate) fn watched<T>(&self, call: &Call<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        let run = || self.checked(call, run);
-        self.watched_as(|_| *call, run)
-    }
-
-    /// As [`World::watched`], for a call that is known only by what it returns.
-    pub(crate) fn watched_as<'a, T>(
-        &self,
-        call: impl FnOnce(&T) -> Call<'a>,
-        run: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
-        let Some(watch) = self.watch().filter(|watch| !watch.inside.get()) else { return run() };
-        let begin = now();
-        watch.inside.set(true);
-        let done = run();
-        watch.inside.set(false);
-        let done = done?;
-        watch.tell(begin, &call(&done));
-        Ok(done)
     }
 }

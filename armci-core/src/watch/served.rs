@@ -12,7 +12,7 @@ use super::timeline::{Event, Room};
 use super::{Watching, now};
 use crate::am::builtin;
 use crate::am::handlers::{FIRST_USER_HANDLER, LONG};
-use crate::am::service::Server;
+use crate::am::owner::Server;
 use crate::memory::RegionId;
 use crate::msg;
 use crate::transport::Incoming;

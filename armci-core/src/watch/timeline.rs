@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
 use super::{Call, Kind, served};
-use crate::am::service::Server;
+use crate::am::owner::Server;
 use crate::error::{Error, Result};
 use crate::job::Identity;
 use crate::memory::RegionId;
