@@ -1,7 +1,7 @@
 //! Barrier, broadcast, all-reduce, gather; allocation and freeing, with memory that runs out.
 
 use armci_core::{Error, Reduce};
-use tests::{Ranks, for_each, matrix};
+use tests::{Ranks, for_each, matrix, on_ranks};
 
 #[test]
 fn broadcast_and_gather_move_any_length() {
@@ -299,5 +299,23 @@ fn parts_that_differ_much_are_taken_separately() {
         }
         world.barrier().unwrap();
         world.free(region).unwrap();
+    });
+}
+
+/// Three ranks that ask for sizes in even steps: what the middle one asks for is the mean of all three, which shall not
+/// pass for agreement with it, at no size.
+#[test]
+fn sizes_in_even_steps_are_no_agreement() {
+    on_ranks(3, |world| {
+        // From here on a block of that size class lies ready.
+        world.free(world.allocate(1024).unwrap()).unwrap();
+        for base in 970..1016 {
+            for step in 1..8 {
+                let mine = base - step + step * world.rank();
+                let region = world.allocate(mine).unwrap();
+                assert_eq!(world.local_part(&region).unwrap().1, mine);
+                world.free(region).unwrap();
+            }
+        }
     });
 }
