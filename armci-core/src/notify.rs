@@ -26,7 +26,8 @@
 //! # Safety
 //! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it
 //! is mapped. WINDOW-MAPPED (see `memory/window.rs`): what a region occupied stays
-//! mapped after the region was freed, as long as the world exists.
+//! mapped after the region was freed, as long as the world exists. LENT (see `allocation/registered.rs`): memory that
+//! was registered is looked at only while its name is held back from being given up.
 #![allow(unsafe_code)]
 
 use std::panic::Location;
@@ -176,7 +177,8 @@ impl World {
     /// not communicate.
     ///
     /// # Errors
-    /// If the flag is not a word of this rank; [`Error::NoRegion`], [`Error::Bounds`], [`Error::Misaligned`].
+    /// If the flag is not a word of this rank; [`Error::NoRegion`], also if it lies in registered memory that is taken
+    /// back meanwhile; [`Error::Bounds`], [`Error::Misaligned`].
     #[track_caller]
     pub fn wait_until(&self, flag: GlobalPtr<i64>, holds: impl FnMut(i64) -> bool) -> Result<i64> {
         if self.is_plain() {
@@ -200,17 +202,20 @@ impl World {
         mut holds: impl FnMut(i64) -> bool,
         at: &Location<'_>,
     ) -> Result<i64> {
-        let word = self.own_word(flag)?;
+        let word = self.own_place(flag)?;
         // A put of our own by message comes first.
         self.origin().order(self.rank(), flag.region, Access::Get);
-        let mut value = 0;
+        // SAFETY: REGION-LIVE, aligned; mapped by WINDOW-MAPPED, or while this runs, by LENT; whoever changes a flag
+        // while it is waited for does so by atomics. Acquire: pairs with the release of `signal`.
+        let look = || unsafe { AtomicI64::from_ptr(word) }.load(Ordering::Acquire);
+        let in_window = !flag.region.is_registered();
+        let mut value = Some(0);
         self.origin().wait(|| {
-            // Acquire: pairs with the release of `signal`.
-            value = word.load(Ordering::Acquire);
-            holds(value)
+            value = if in_window { Some(look()) } else { self.private().while_lent(flag.region, look) };
+            value.is_none_or(&mut holds)
         });
         self.check_wait(flag, at);
-        Ok(value)
+        value.ok_or(Error::NoRegion { region: flag.region, rank: self.rank() })
     }
 
     /// Waits until `flag`, a word of this rank, holds `value`; as [`World::wait_until`].
@@ -222,8 +227,19 @@ impl World {
         self.wait_until(flag, |found| found == value).map(drop)
     }
 
-    /// A word of this rank, to be read and written in place.
+    /// A word of this rank in the window, to be read and written in place.
     pub(crate) fn own_word(&self, place: GlobalPtr<i64>) -> Result<&AtomicI64> {
+        let word = self.own_place(place)?;
+        if place.region.is_registered() {
+            return Err(Error::NoRegion { region: place.region, rank: self.rank() });
+        }
+        // SAFETY: REGION-LIVE, aligned, and WINDOW-MAPPED for as long as the borrow of the world lasts; whoever
+        // changes a flag while it is waited for does so by atomics.
+        Ok(unsafe { AtomicI64::from_ptr(word) })
+    }
+
+    /// Where a word of this rank lies.
+    fn own_place(&self, place: GlobalPtr<i64>) -> Result<*mut i64> {
         let at = self.resolve(place, FLAG as u64)?;
         if place.rank() != self.rank() {
             return Err(Error::Argument(format!(
@@ -233,10 +249,12 @@ impl World {
             )));
         }
         self.aligned(place, FLAG, "a flag")?;
-        let node = self.node();
-        let word = node.window().address(at.slot, at.offset).cast();
-        // SAFETY: REGION-LIVE, aligned, and WINDOW-MAPPED for as long as the borrow of the world lasts; whoever
-        // changes a flag while it is waited for does so by atomics.
-        Ok(unsafe { AtomicI64::from_ptr(word) })
+        let word: *mut i64 = self.node().window().address(at.slot, at.offset).cast();
+        // Registered memory has the alignment of what it holds, whatever that of its offsets.
+        if !word.is_aligned() {
+            let GlobalPtr { region, offset, .. } = place;
+            return Err(Error::Misaligned { region, rank: self.rank(), offset, align: FLAG, what: "a flag" });
+        }
+        Ok(word)
     }
 }

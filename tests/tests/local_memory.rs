@@ -90,6 +90,36 @@ fn a_flag_in_registered_memory_is_waited_for() {
     });
 }
 
+/// What is registered may be taken back by another thread while a flag in it is waited for: nobody looks there again.
+#[test]
+fn a_flag_in_memory_that_is_taken_back_is_an_error() {
+    for_each([1, 2], |world| {
+        for pause in [0, 1, 10, 50] {
+            let flag = world.register_memory(vec![0i64; 1 << 16]).unwrap();
+            let place = flag.at(1 << 15);
+            let looks = std::sync::atomic::AtomicU32::new(0);
+            let found = std::thread::scope(|scope| {
+                let looks = &looks;
+                scope.spawn(move || {
+                    while looks.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+                        std::thread::yield_now();
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(pause));
+                    drop(flag);
+                    // Unmapped, and used for something else.
+                    looks.store(1 << 20, std::sync::atomic::Ordering::Relaxed);
+                });
+                world.wait_until(place, |value| {
+                    assert_eq!(value, 0);
+                    looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 1 << 20
+                })
+            });
+            assert!(matches!(found, Err(Error::NoRegion { .. })), "{found:?}");
+            world.barrier().unwrap();
+        }
+    });
+}
+
 /// Through a cache of every small capacity, everything is found where it is, and what was freed is not.
 #[test]
 fn regions_are_found_through_a_cache_of_any_capacity() {

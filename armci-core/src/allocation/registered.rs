@@ -118,9 +118,11 @@ impl<T: Pod> Registered<T> {
     /// Ends the loan.
     fn withdraw(&self) {
         self.shared.node.mine().regions.withdraw(self.id);
-        // Who found the name before may still be at it, as the owner of the service context: wait until it is over.
+        // Who found the name before may still be at it, as the owner of the service context: wait until it is over. A
+        // thread that waits for a flag there is waited for in the last step.
         drop(self.shared.service.hold());
         self.shared.private.give_registered_back(self.id);
+        self.shared.service.ring_waiters();
     }
 }
 

@@ -128,7 +128,14 @@ impl Private {
         self.books().registered.take()
     }
 
-    /// Takes such a name back.
+    /// Runs `look` if that name is this rank's and still in use; it is not [given back](Private::give_registered_back)
+    /// meanwhile.
+    pub(crate) fn while_lent<R>(&self, id: RegionId, look: impl FnOnce() -> R) -> Option<R> {
+        let _books = self.books();
+        self.node.mine().regions.part(id).map(|_| look())
+    }
+
+    /// Takes such a name back, once it is withdrawn and whoever [looks](Private::while_lent) is done.
     pub(crate) fn give_registered_back(&self, id: RegionId) {
         self.books().registered.give_back(id);
     }

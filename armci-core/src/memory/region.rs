@@ -60,6 +60,12 @@ impl RegionId {
         self.index < SYMMETRIC.end
     }
 
+    /// Whether it is memory that lies in no window.
+    #[inline]
+    pub(crate) fn is_registered(self) -> bool {
+        self.index >= REGISTERED.start
+    }
+
     /// The two numbers in one word, as messages carry them.
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.index) << 32 | u64::from(self.generation)
