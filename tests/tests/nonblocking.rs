@@ -631,3 +631,28 @@ fn what_is_in_flight_is_complete_when_the_rank_leaves() {
         });
     }
 }
+
+/// An aggregate that outlives its thread's communication sends nothing, in slots that may be another thread's by then.
+#[test]
+fn an_aggregate_sends_nothing_once_its_thread_has_left() {
+    Ranks::new(2).env("ARMCI_PROTOCOL", "am").run(|world| {
+        let region = world.allocate(8).unwrap();
+        let (place, right) = (region.at::<i64>(world.rank(), 0), 1 - world.rank());
+        world.put_value(5i64, place).unwrap();
+        world.barrier().unwrap();
+        let (threads, there) = (world.threads(), region.at::<i64>(right, 0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let world = threads.attach().unwrap();
+                let mut late = world.aggregate();
+                late.put(&[6i64], there).unwrap();
+                world.detach().unwrap();
+                late.send();
+                assert!(late.wait().is_err());
+            });
+        });
+        world.barrier().unwrap();
+        assert_eq!(world.get_value(place).unwrap(), 5);
+        world.free(region).unwrap();
+    });
+}

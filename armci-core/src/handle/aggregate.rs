@@ -191,18 +191,23 @@ impl Aggregate {
         })
     }
 
-    /// Sends what was collected, and waits for nothing but credits.
+    /// Sends what was collected, and waits for nothing but credits. What was not sent when its thread left the job
+    /// stays so.
     #[inline]
     pub fn send(&mut self) {
-        self.gathering.send(&self.world);
+        // Who has left has no request slots: they may be another thread's by the time a reply comes.
+        if self.world.check_open().is_ok() {
+            self.gathering.send(&self.world);
+        }
     }
 
     /// Sends what was collected, and waits for local completion of all that was added so far (`ARMCI_Wait`). More may
     /// be added afterwards.
     ///
     /// # Errors
-    /// [`Error::Refused`](crate::Error::Refused) if a target did not serve a get.
+    /// [`Error::Refused`](crate::Error::Refused) if a target did not serve a get. If its thread has left the job.
     pub fn wait(&mut self) -> Result<()> {
+        self.world.check_open()?;
         self.send();
         self.world.origin().complete(Which::Op(self.tag.op))
     }
