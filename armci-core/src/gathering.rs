@@ -147,8 +147,10 @@ impl Gathering {
 
     /// The block of a member.
     fn block(&self, blocks: &[u64], member: usize) -> &TeamBlock {
+        let at = self.node.window().address(self.slot(member), blocks[member]).cast::<TeamBlock>();
+        debug_assert!(at.is_aligned());
         // SAFETY: TEAM-BLOCK.
-        unsafe { &*self.node.window().address(self.slot(member), blocks[member]).cast() }
+        unsafe { &*at }
     }
 
     /// The block of the first member of a team.

@@ -98,12 +98,12 @@ impl World {
         let ranks: Rc<[u32]> = ranks.iter().map(|rank| *rank as u32).collect();
         let key = board.key(&ranks);
 
-        let block = self.private().allocate(size_of::<TeamBlock>() as u64, true);
-        let offset = block.as_ref().map_or(NO_MEMORY, |block| self.private().offset(block));
-        if me == 0
-            && let Ok(block) = &block
-        {
-            let at = self.node().window().address(self.node().who().local_rank, self.private().offset(block));
+        // The heap's blocks are aligned to lines of the cache, which is less than padding against neighbours asks for.
+        const ALIGN: u64 = align_of::<TeamBlock>() as u64;
+        let block = self.private().allocate(size_of::<TeamBlock>() as u64 + ALIGN, true);
+        let offset = block.as_ref().map_or(NO_MEMORY, |block| self.private().offset(block).next_multiple_of(ALIGN));
+        if me == 0 && offset != NO_MEMORY {
+            let at = self.node().window().address(self.node().who().local_rank, offset);
             // SAFETY: TEAM-BLOCK: it was handed out a moment ago, large and aligned enough; nobody knows of it yet.
             let first = unsafe { &*at.cast::<TeamBlock>() };
             first.barrier.reset();

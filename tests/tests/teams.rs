@@ -178,6 +178,21 @@ fn teams_and_their_memory_are_given_back() {
     });
 }
 
+/// Whatever was allocated before, what members of a team share is aligned as it must be.
+#[test]
+fn teams_among_small_regions() {
+    for_each([1, 3], |world| {
+        let mut held = Vec::new();
+        for lines in 1..12 {
+            held.push(world.allocate_local(64 * lines).unwrap());
+            let team = world.split(Some(0), 0).unwrap().unwrap();
+            collectives_work(&team);
+            team.free().unwrap();
+        }
+        held.into_iter().for_each(|region| world.free_local(region).unwrap());
+    });
+}
+
 #[test]
 fn a_team_that_has_no_memory_is_an_error_for_all() {
     for ranks in [2, 3] {
