@@ -72,8 +72,10 @@ pub(crate) struct Gathering {
     meetings: Cell<u64>,
     /// Where each one's [`TeamBlock`] lies in its slot; none for all ranks of the node, who have control blocks.
     blocks: Option<Box<[u64]>>,
-    /// A split-phase barrier was begun and is not over.
+    /// This rank has begun a split-phase barrier, and not ended it.
     arriving: Cell<bool>,
+    /// The team was ended, and its blocks given back.
+    ended: Cell<bool>,
 }
 
 impl Gathering {
@@ -89,6 +91,7 @@ impl Gathering {
             meetings: Cell::new(0),
             blocks: None,
             arriving: Cell::new(false),
+            ended: Cell::new(false),
         }
     }
 
@@ -103,6 +106,7 @@ impl Gathering {
             meetings: Cell::new(0),
             blocks: Some(blocks),
             arriving: Cell::new(false),
+            ended: Cell::new(false),
         }
     }
 
@@ -178,10 +182,26 @@ impl Gathering {
         if member < self.len() { Ok(()) } else { Err(Error::Rank { rank: member, size: self.len() }) }
     }
 
-    /// Refuses to begin something while a split-phase barrier is under way.
+    /// Refuses to begin something while a split-phase barrier is under way, or when the team was ended.
     #[inline]
     pub(crate) fn ready(&self) -> Result<()> {
-        if self.arriving.get() { Err(under_way()) } else { Ok(()) }
+        if self.arriving.get() || self.ended.get() { Err(self.unready()) } else { Ok(()) }
+    }
+
+    /// What is said to who begins something all the same.
+    #[cold]
+    fn unready(&self) -> Error {
+        Error::Argument(if self.ended.get() {
+            "a region was to be freed over a team that was freed before: free regions first".into()
+        } else {
+            "a collective call was made between the beginning and the end of a split-phase barrier of the same ranks"
+                .into()
+        })
+    }
+
+    /// Notes that the team is no more, whose blocks will serve for something else.
+    pub(crate) fn retire(&self) {
+        self.ended.set(true);
     }
 
     /// Meets all members; nothing else.
@@ -224,25 +244,23 @@ impl Gathering {
         origin.wait_with_all(barrier.bell(), || barrier.is_over(epoch));
     }
 
-    /// Begins a split-phase barrier.
+    /// Begins a split-phase barrier; the epoch to be waited over, if not all are here.
     pub(crate) fn begin(&self) -> Option<u32> {
-        let epoch = if self.len() == 1 { None } else { self.arrive(0) };
-        self.arriving.set(epoch.is_some());
-        epoch
+        // Also by the last one to arrive: what is refused is refused to all alike.
+        self.arriving.set(true);
+        if self.len() == 1 { None } else { self.arrive(0) }
     }
 
     /// Whether the split-phase barrier with this epoch is over.
-    pub(crate) fn test(&self, epoch: u32) -> bool {
-        let over = self.barrier().is_over(epoch);
-        if over {
-            self.arriving.set(false);
-        }
-        over
+    pub(crate) fn is_over(&self, epoch: u32) -> bool {
+        self.barrier().is_over(epoch)
     }
 
-    /// Ends a split-phase barrier.
-    pub(crate) fn end(&self, origin: &Origin, epoch: u32) {
-        self.wait(origin, epoch);
+    /// Waits until the split-phase barrier with this epoch, if there is still one, is over, and ends it.
+    pub(crate) fn end(&self, origin: &Origin, epoch: Option<u32>) {
+        if let Some(epoch) = epoch {
+            self.wait(origin, epoch);
+        }
         self.arriving.set(false);
     }
 
@@ -270,13 +288,4 @@ impl Round<'_> {
         // SAFETY: EXCHANGE-ROUND: this round's barrier is passed, the next one not reached.
         unsafe { self.gathering.exchange(member).read(self.number, from, to) };
     }
-}
-
-/// What is said to who begins something while a split-phase barrier is under way.
-#[cold]
-fn under_way() -> Error {
-    Error::Argument(
-        "a collective call was made between the beginning and the end of a split-phase barrier of the same ranks"
-            .into(),
-    )
 }

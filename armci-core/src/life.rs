@@ -116,10 +116,11 @@ impl World {
     /// Any further use of this value, or of a clone of it, for communication is an error.
     ///
     /// # Errors
-    /// As [`World::fence_all`]; or if the launcher is gone, this rank has left already, or other threads of it are
-    /// attached: this rank has not left then.
+    /// As [`World::fence_all`]; or if the launcher is gone, this rank has left already, a split-phase barrier of all is
+    /// under way, or other threads of this rank are attached: this rank has not left then.
     pub fn finalize(&self) -> Result<()> {
         let primary = self.primary()?;
+        primary.everyone.ready()?;
         self.shared().close().map_err(|attached| {
             Error::Job(format!("{attached} threads of rank {} are attached: let them detach first", self.rank()))
         })?;

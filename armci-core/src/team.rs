@@ -239,15 +239,18 @@ impl Team {
     /// allocated over it stay, but cannot be freed without it, so free them first.
     ///
     /// # Errors
-    /// As [`Team::barrier`]; it has ended all the same.
+    /// As [`Team::barrier`]; it has ended all the same. During a split-phase barrier of the team, and once this rank has
+    /// left the job, it is refused; the team keeps its memory then.
     #[track_caller]
     pub fn free(self) -> Result<()> {
+        self.collective()?;
         let world = self.world.clone();
         world.watched(&Call::of_all(Kind::Collective, None, 0), || self.end())
     }
 
     fn end(self) -> Result<()> {
         let fenced = self.barrier();
+        self.gathering.retire();
         let world = &self.world;
         let others = self.size() as u32 - 1;
         let first = self.gathering.first_block();

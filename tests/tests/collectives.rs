@@ -279,6 +279,25 @@ fn a_split_barrier_completes_and_does_not_hold_up() {
     });
 }
 
+/// Whoever comes first or last: what is called during a split-phase barrier is refused to all, and harms nobody.
+#[test]
+fn calls_during_a_split_barrier_are_refused_to_all() {
+    matrix(|world| {
+        for round in 0..100 {
+            let region = world.allocate(64).unwrap();
+            let arrival = world.begin_barrier().unwrap();
+            assert!(world.begin_barrier().is_err() && world.finalize().is_err() && world.synchronize().is_err());
+            assert!(world.free(region).is_err());
+            if round % 2 == 0 {
+                arrival.wait().unwrap();
+            } else {
+                drop(arrival);
+            }
+            world.barrier().unwrap();
+        }
+    });
+}
+
 /// A large part on one rank costs the others nothing.
 #[test]
 fn parts_that_differ_much_are_taken_separately() {

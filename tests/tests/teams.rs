@@ -194,6 +194,27 @@ fn teams_among_small_regions() {
 }
 
 #[test]
+fn what_a_team_has_under_way_outlasts_no_team() {
+    for_each([1, 2, 3], |world| {
+        for _ in 0..20 {
+            // Ended during its barrier: refused, to all.
+            let team = world.split(Some(0), 0).unwrap().unwrap();
+            let arrival = team.begin_barrier().unwrap();
+            assert!(matches!(team.free(), Err(Error::Argument(_))));
+            arrival.wait().unwrap();
+            // Its memory freed after its end: refused, whatever lies where it met by now.
+            let team = world.split(Some(0), 0).unwrap().unwrap();
+            let region = team.allocate(100).unwrap();
+            team.free().unwrap();
+            let instead = world.split(Some(0), 0).unwrap().unwrap();
+            assert!(matches!(world.free(region), Err(Error::Argument(_))));
+            instead.barrier().unwrap();
+            instead.free().unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_team_that_has_no_memory_is_an_error_for_all() {
     for ranks in [2, 3] {
         Ranks::new(ranks).env("ARMCI_MEMORY", "64M").run(|world| {

@@ -69,8 +69,9 @@ impl World {
     /// first.
     ///
     /// # Errors
-    /// As [`World::barrier`]; the region is freed all the same. [`Error::NoRegion`] if it is not one of this world;
-    /// nothing is freed then.
+    /// As [`World::barrier`]; the region is freed all the same. [`Error::NoRegion`] if it is not one of this world,
+    /// [`Error::Argument`] during a split-phase barrier of the same ranks or if their team was freed before; nothing is
+    /// freed then, and the region keeps its memory.
     #[track_caller]
     pub fn free(&self, region: Region) -> Result<()> {
         self.watched(&Call::of_all(Kind::Free, Some(region.id), 0), || match region.separate {

@@ -184,6 +184,8 @@ impl World {
     /// Frees a symmetric region.
     pub(super) fn free_symmetric(&self, region: Region) -> Result<()> {
         let primary = self.primary()?;
+        // What is refused to all frees nothing; what is reported after a meeting does not keep it from being freed.
+        self.collective()?;
         let fenced = self.barrier();
         self.own(&region)?;
         let Region { id, block, .. } = region;

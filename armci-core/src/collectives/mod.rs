@@ -85,9 +85,9 @@ impl<'a> Collective<'a> {
     pub(crate) fn begin(self) -> Arrival {
         let Collective { world, gathering } = self;
         let fenced = world.fence_all_now();
-        let meeting = Some(world.check_arrive(gathering));
+        let meeting = world.check_arrive(gathering);
         let epoch = gathering.begin();
-        Arrival { world: world.clone(), gathering: gathering.clone(), epoch, fenced, meeting }
+        Arrival { world: world.clone(), gathering: gathering.clone(), epoch, ended: false, fenced, meeting }
     }
 
     pub(crate) fn broadcast<T: Pod>(self, root: usize, values: &mut [T]) -> Result<()> {
@@ -211,28 +211,31 @@ pub struct Arrival {
     gathering: Rc<Gathering>,
     /// What is to end; none if all are here already.
     epoch: Option<u32>,
+    /// It is known that all are here, and the ranks are free for other calls.
+    ended: bool,
     fenced: Result<()>,
-    /// What the checker calls it, until it is over.
-    meeting: Option<u64>,
+    /// What the checker calls it.
+    meeting: u64,
 }
 
 impl Arrival {
     /// Whether all have arrived. Serves this rank's messages, so that who asks again and again holds nobody up.
     pub fn test(&mut self) -> bool {
+        if self.ended {
+            return true;
+        }
         self.world.origin().serve();
-        if self.epoch.is_some_and(|epoch| self.gathering.test(epoch)) {
-            self.epoch = None;
+        if self.epoch.is_none_or(|epoch| self.gathering.is_over(epoch)) {
+            self.end();
         }
-        if self.epoch.is_none() {
-            self.over();
-        }
-        self.epoch.is_none()
+        self.ended
     }
 
-    /// Tells the checker that it is over.
-    fn over(&mut self) {
-        if let Some(meeting) = self.meeting.take() {
-            self.world.check_leave(&self.gathering, meeting);
+    /// Waits, unless it is known that all have arrived.
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.gathering.end(self.world.origin(), self.epoch);
+            self.world.check_leave(&self.gathering, self.meeting);
         }
     }
 
@@ -247,10 +250,7 @@ impl Arrival {
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        if let Some(epoch) = self.epoch {
-            self.gathering.end(self.world.origin(), epoch);
-        }
-        self.over();
+        self.end();
     }
 }
 
@@ -275,7 +275,8 @@ macro_rules! faces {
             /// Begins a barrier: completes everything this rank wrote, says that it is here, and goes on; all are here
             /// once [`Arrival::test`] says so, or [`Arrival::wait`] returns. Collective.
             ///
-            /// No other collective call over the same ranks may come in between: it is refused.
+            /// No other collective call over the same ranks may come in between: it is refused, to all alike. (That all
+            /// have arrived, a rank knows once it has asked, waited, or dropped the [`Arrival`].)
             ///
             /// # Errors
             /// If this rank has left the job. What [`barrier`](Self::barrier) would report, [`Arrival::wait`] does.
