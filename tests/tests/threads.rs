@@ -1,6 +1,7 @@
 //! Threads of a rank that communicate at once, each through a context of its own.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use armci_core::{Error, Result, World};
 use tests::{Ranks, matrix};
@@ -157,5 +158,51 @@ fn a_rank_does_not_leave_while_threads_are_attached() {
         assert!(refusal.contains("1 threads"), "{refusal}");
         go.send(()).unwrap();
         thread.join().unwrap();
+    });
+}
+
+/// A thread that serves stops after a batch and goes to do something else: what is left is served by the one that
+/// sleeps in a wait, which nobody else wakes.
+#[test]
+fn what_a_batch_leaves_is_served_by_the_thread_that_sleeps() {
+    Ranks::new(4).env("ARMCI_PROGRESS", "none").env("ARMCI_PROTOCOL", "am").run(|world| {
+        let flags = world.allocate(8 * world.size()).unwrap();
+        let slow_is_done = std::sync::Arc::new(AtomicI64::new(0));
+        let done = slow_is_done.clone();
+        let slow = world
+            .register(move |_, _| {
+                std::thread::sleep(Duration::from_millis(200));
+                done.store(1, Ordering::Relaxed);
+                Ok(())
+            })
+            .unwrap();
+        let quick = world.register(|_, _| Ok(())).unwrap();
+        world.put(&[0i64; 4], flags.at(world.rank(), 0)).unwrap();
+        world.barrier().unwrap();
+        if world.rank() != 0 {
+            // Rank 1 first, then all of them more than a batch, with a flag at the end.
+            std::thread::sleep(Duration::from_millis(if world.rank() == 1 { 50 } else { 120 }));
+            if world.rank() == 1 {
+                world.send(0, slow, &[]).unwrap();
+                std::thread::sleep(Duration::from_millis(70));
+            }
+            (0..30).for_each(|_| world.send(0, quick, &[]).unwrap());
+            world.notify(flags.at(0, world.rank()), 1).unwrap();
+        } else {
+            let (threads, mine) = (world.threads(), [1, 2, 3].map(|rank| flags.at::<i64>(0, rank)));
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let world = threads.attach().unwrap();
+                    mine.into_iter().for_each(|flag| world.wait_value(flag, 1).unwrap());
+                    world.detach().unwrap();
+                });
+                // Serves one batch, in which the slow one is, unless the other thread was faster.
+                while slow_is_done.load(Ordering::Relaxed) == 0 {
+                    world.probe(1, 0).unwrap();
+                }
+            });
+        }
+        world.barrier().unwrap();
+        world.free(flags).unwrap();
     });
 }

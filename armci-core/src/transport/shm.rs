@@ -199,9 +199,8 @@ impl Transport for Shm {
 
     fn pass_on(&self) {
         let mine = self.node.mine();
-        if mine.attention.threaded() {
-            mine.service_bell.ring();
-        }
+        // Without a progress thread, another thread of the rank may sleep in a wait.
+        if mine.attention.threaded() { mine.service_bell.ring() } else { mine.main_bell.ring() }
     }
 
     fn sleep_unless(&self, ready: impl FnOnce() -> bool) {
