@@ -120,6 +120,27 @@ fn a_flag_in_memory_that_is_taken_back_is_an_error() {
     });
 }
 
+/// Of the two heaps of a slot, neither keeps room from the other that it does not use.
+#[test]
+fn a_slot_is_divided_as_it_is_used() {
+    const MANY: usize = 60 << 20;
+    const MORE: usize = 100 << 20;
+    Ranks::new(2).env("ARMCI_SLOT", "128M").env("ARMCI_MEMORY", "300M").run(|world| {
+        // Refused on one rank: the other has its room still.
+        let mine = (world.rank() == 1).then(|| world.allocate_local(MANY).unwrap());
+        world.barrier().unwrap();
+        assert!(matches!(world.allocate(MORE), Err(Error::SlotFull { rank: 1, .. })));
+        let mine = mine.unwrap_or_else(|| world.allocate_local(MANY).unwrap());
+        // Free, and kept for later; but there is a better use for it, both of the room and of the memory.
+        world.free_local(mine).unwrap();
+        world.barrier().unwrap();
+        let region = world.allocate(MORE).unwrap();
+        world.put_value(1u8, region.at(1 - world.rank(), MORE - 1)).unwrap();
+        world.free(region).unwrap();
+        world.barrier().unwrap();
+    });
+}
+
 /// Through a cache of every small capacity, everything is found where it is, and what was freed is not.
 #[test]
 fn regions_are_found_through_a_cache_of_any_capacity() {

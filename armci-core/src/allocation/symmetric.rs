@@ -107,7 +107,7 @@ impl World {
         match self.make_resident(heap, &block) {
             Ok(()) => return Ok(block),
             Err(error) => {
-                heap.abandon(block);
+                self.abandon(heap, block);
                 if !matches!(error, Error::Memory { .. }) {
                     return Err(error);
                 }
@@ -116,9 +116,16 @@ impl World {
         // Free blocks that are kept resident may be what is missing. Every rank gives up its own, then all try again.
         tracing::debug!(rank = self.rank(), bytes, "memory is short: what was kept is given up");
         self.trim(heap, 0);
+        self.private().keep_nothing();
         self.synchronize()?;
         let block = heap.allocate(bytes).ok_or_else(|| full(heap))?;
-        self.make_resident(heap, &block).map(|()| block.clone()).inspect_err(|_| heap.abandon(block))
+        self.make_resident(heap, &block).map(|()| block.clone()).inspect_err(|_| self.abandon(heap, block))
+    }
+
+    /// Takes a block back that could not be made resident everywhere, and the room in the slot that it was to have.
+    fn abandon(&self, heap: &mut Heap, block: Block) {
+        heap.abandon(block);
+        self.private().admit(heap.reach());
     }
 
     /// Has the ledger grant, and the system provide, what of a block is not resident yet; on all ranks, or on none.
@@ -196,6 +203,8 @@ impl World {
         books.names.give_back(id);
         books.heap.free(block);
         self.trim(&mut books.heap, KEEP_RESIDENT);
+        // What the heap reaches no further is there for the private one.
+        self.private().admit(books.heap.reach());
         fenced
     }
 }

@@ -188,9 +188,11 @@ impl Heap {
         given_back
     }
 
-    /// How far from its beginning the heap has anything in use or resident.
+    /// How far from its beginning the heap has anything in use or resident, in whole pages: two heaps that grow towards
+    /// each other share none.
     pub(crate) fn reach(&self) -> u64 {
-        self.resident.last_key_value().map_or(0, |(_, &end)| end).max(self.frontier)
+        let resident = self.resident.last_key_value().map_or(0, |(_, &end)| end);
+        resident.max(self.frontier.next_multiple_of(PAGE))
     }
 
     /// Bytes free in all, in whatever pieces.
@@ -308,6 +310,20 @@ mod tests {
         heap.free(block.clone());
         assert_eq!(heap.allocate(80_000).unwrap(), block);
         assert!(heap.absent(&block).is_empty());
+    }
+
+    #[test]
+    fn what_a_heap_reaches_is_whole_pages() {
+        let mut heap = Heap::new(1 << 30);
+        assert_eq!(heap.reach(), 0);
+        let block = heap.allocate(1).unwrap();
+        assert_eq!(heap.reach(), PAGE);
+        heap.mark_resident(&block);
+        assert_eq!(heap.reach(), PAGE);
+        let next = heap.allocate(2 << 20).unwrap();
+        assert_eq!(heap.reach(), (2 << 20) + PAGE);
+        heap.abandon(next);
+        assert_eq!(heap.reach(), PAGE);
     }
 
     #[test]

@@ -145,10 +145,15 @@ impl Private {
         self.node.window().slot_len() - block.offset - block.len
     }
 
-    /// Lets the symmetric heap take `reach` bytes from its end of the slot, if this one leaves so much.
+    /// Lets the symmetric heap take `reach` bytes from its end of the slot, if this one leaves so much; it always does
+    /// if that is less than before. What is kept here for later gives way.
     pub(crate) fn admit(&self, reach: u64) -> bool {
         let mut books = self.books();
-        let admitted = books.heap.reach() + reach <= self.node.heap_len();
+        let room = self.node.heap_len();
+        if books.heap.reach() + reach > room {
+            self.trim(&mut books.heap, 0);
+        }
+        let admitted = books.heap.reach() + reach <= room;
         if admitted {
             books.symmetric = reach;
         }
