@@ -21,6 +21,7 @@ pub(crate) mod check;
 pub(crate) mod ending;
 pub(crate) mod report;
 pub(crate) mod served;
+pub(crate) mod summary;
 pub(crate) mod tally;
 pub(crate) mod timeline;
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::Kind;
-use super::ending::{Served, Share, Summary};
+use super::summary::{Served, Share, Summary};
 use super::tally::{Place, RegionTally, Tally};
 
 /// Regions that have a line of their own.

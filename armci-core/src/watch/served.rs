@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Zeroable;
 
+use super::summary::{KINDS, SERVERS};
 use super::tally::Tally;
 use super::timeline::{Event, Room};
 use super::{Watching, now};
@@ -16,14 +17,6 @@ use crate::am::owner::Server;
 use crate::memory::RegionId;
 use crate::msg;
 use crate::transport::Incoming;
-
-/// What people read of each kind of message: those of this crate's operations, and the user's.
-pub(crate) const NAMES: [&str; KINDS] =
-    ["put", "get", "accumulate", "rmw", "notify", "describe", "send", "team", "user"];
-/// How many kinds of messages there are.
-pub(crate) const KINDS: usize = 9;
-/// How many servers: the progress thread, and those who wait.
-pub(crate) const SERVERS: usize = 2;
 
 /// The kind of a message for this handler, by number.
 fn kind_of(handler: u16) -> usize {

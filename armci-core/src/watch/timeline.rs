@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Call, Kind, served};
+use super::{Call, Kind, summary};
 use crate::am::owner::Server;
 use crate::error::{Error, Result};
 use crate::job::Identity;
@@ -132,7 +132,7 @@ impl Event {
         let call = Kind::NAMES.get(usize::from(self.name));
         let (prefix, name, category) = match call {
             Some(name) => ("", name, "call"),
-            None => ("serve ", &served::NAMES[usize::from(self.name - SERVED)], "served"),
+            None => ("serve ", &summary::NAMES[usize::from(self.name - SERVED)], "served"),
         };
         let micro = |time: u64| (time / 1000, time % 1000);
         let ((at, at_ns), (us, us_ns)) = (micro(self.begin.saturating_sub(start)), micro(self.nanoseconds));
