@@ -286,7 +286,9 @@ impl<'a> Records<'a> {
         }
         let records = Records { records, record, slot: node.who().local_rank, base: part.offset };
         let outside = |at: u64| at.checked_add(list.row.into()).is_none_or(|end| end > part.len);
-        let wrong = records.places().find(|at| outside(*at) || !at.is_multiple_of(align));
+        // Slots are aligned to anything. Of registered memory, where the part begins is not.
+        let misaligned = |at: u64| !part.offset.wrapping_add(at).is_multiple_of(align);
+        let wrong = records.places().find(|at| outside(*at) || misaligned(*at));
         match wrong {
             None => Ok(records),
             Some(at) => Err(format!(
@@ -340,8 +342,10 @@ fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
     if span.is_none_or(|end| end > part.len) {
         return Err(format!("{rows:?} leave region {id}, which has {} bytes there", part.len));
     }
-    if !rows.offset.is_multiple_of(align) || (rows.rows > 1 && !rows.stride.is_multiple_of(align)) {
+    let offset = part.offset.wrapping_add(rows.offset);
+    // Slots are aligned to anything. Of registered memory, where the part begins is not.
+    if !offset.is_multiple_of(align) || (rows.rows > 1 && !rows.stride.is_multiple_of(align)) {
         return Err(format!("{rows:?} are not aligned to {align} bytes"));
     }
-    Ok(Remote { slot, offset: part.offset.wrapping_add(rows.offset) })
+    Ok(Remote { slot, offset })
 }

@@ -171,7 +171,7 @@ pub(crate) trait Transport {
     /// A thread stops looking. It must look once more afterwards, and serve or pass on what it finds.
     fn end_looking(&self);
 
-    /// Wakes this rank's server, if that is a progress thread.
+    /// Wakes who can serve this rank: its progress thread, or, without one, its threads that sleep in a wait.
     fn pass_on(&self);
 
     /// Sleeps, as a thread that waits inside a call, until somebody may have made `ready` true.
