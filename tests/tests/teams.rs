@@ -1,7 +1,7 @@
 //! Teams: created by their members, split, translated, freed; collectives and memory of their own.
 
 use armci_core::{Error, GlobalPtr, Reduce, Team, World};
-use tests::{Ranks, for_each, matrix};
+use tests::{Ranks, for_each, matrix, on_ranks};
 
 /// All collectives of a team against what its members should find.
 fn collectives_work(team: &Team) {
@@ -211,6 +211,28 @@ fn what_a_team_has_under_way_outlasts_no_team() {
             instead.barrier().unwrap();
             instead.free().unwrap();
         }
+    });
+}
+
+/// One member's table is full: all hear of it, as what it is.
+#[test]
+fn a_full_table_is_an_error_for_all() {
+    on_ranks(2, |world| {
+        let team = world.split(Some(0), 0).unwrap().unwrap();
+        let mut held = Vec::new();
+        let full = loop {
+            match world.allocate_local(if team.rank() == 0 { usize::MAX } else { 1 }) {
+                Ok(region) => held.push(region),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(team.rank() == 1, matches!(full, Error::RegionTableFull { .. }));
+        let refused = team.allocate(8);
+        assert!(matches!(refused, Err(Error::RegionTableFull { .. })), "{refused:?}");
+        held.into_iter().for_each(|region| world.free_local(region).unwrap());
+        team.barrier().unwrap();
+        world.free(team.allocate(8).unwrap()).unwrap();
+        team.free().unwrap();
     });
 }
 

@@ -61,8 +61,8 @@ struct Told {
     name: u64,
     /// Where the table lies in the slot; of the first member.
     table: u64,
-    /// 0, or one more than the rank that was refused, and the numbers of an [`Error::Memory`] (or, with a limit of 0, of
-    /// an [`Error::SlotFull`]).
+    /// 0, or one more than the rank that was refused, and the numbers of an [`Error::Memory`]; or, with a limit of 0, of
+    /// an [`Error::SlotFull`]; or, with nothing asked, of an [`Error::RegionTableFull`].
     refused: u64,
     asked: u64,
     granted: u64,
@@ -74,6 +74,7 @@ impl Told {
         let [asked, granted, limit] = match error {
             Error::Memory { asked, granted, limit, .. } => [*asked, *granted, *limit],
             Error::SlotFull { asked, free, .. } => [*asked, *free, 0],
+            Error::RegionTableFull { limit } => [0, 0, *limit as u64],
             _ => [0; 3],
         };
         Told { name: 0, table: 0, refused: rank as u64 + 1, asked, granted, limit }
@@ -84,6 +85,7 @@ impl Told {
         let Told { asked, granted, limit, .. } = *self;
         Some(match (asked, limit) {
             (0, 0) => Error::Job(format!("rank {rank} could not take its part of the allocation")),
+            (0, _) => Error::RegionTableFull { limit: limit as usize },
             (_, 0) => Error::SlotFull { rank, asked, slot, free: granted },
             _ => Error::Memory { rank, asked, granted, limit },
         })
@@ -95,8 +97,8 @@ impl Team {
     /// others, perhaps none. Its content is arbitrary. Collective over the team (`ARMCI_Malloc_group`).
     ///
     /// # Errors
-    /// On all members alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`]. Nothing was allocated
-    /// then. [`Error::RegionTableFull`].
+    /// On all members alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`],
+    /// [`Error::RegionTableFull`]. Nothing was allocated then.
     #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
         self.world().allocating(bytes, Region::id, || allocate(self.collective()?, bytes as u64))
