@@ -149,8 +149,8 @@ impl World {
         fenced
     }
 
-    /// Ends an attached thread's communication: completes all it did, and gives its context back. (A thread that
-    /// merely drops its world does the same, but hears of no error.)
+    /// Ends an attached thread's communication: completes all it did, and gives its context back, once the last clone of
+    /// this handle is gone. (A thread that merely drops its world does the same, but hears of no error.)
     ///
     /// # Errors
     /// As [`World::fence_all`]; the thread is detached all the same. [`Error::Argument`] in the thread that joined, which

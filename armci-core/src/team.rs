@@ -73,8 +73,9 @@ impl World {
     /// Makes a team of these ranks, in this order. Collective over them, and only them (`ARMCI_Group_create`).
     ///
     /// # Errors
-    /// On all of them alike: [`Error::Rank`]; [`Error::OtherNode`] if they do not share memory; [`Error::Argument`] if a rank is named twice; [`Error::Memory`] if one
-    /// has no memory for it. [`Error::Argument`] if this rank is not among them: others wait in vain then.
+    /// On all of them: [`Error::Rank`]; [`Error::OtherNode`] if they do not share memory; [`Error::Argument`] if a rank is
+    /// named twice; [`Error::Memory`] on a member that has no memory for it, [`Error::Job`] on the others then.
+    /// [`Error::Argument`] if this rank is not among them: others wait in vain then.
     #[track_caller]
     pub fn create_team(&self, ranks: &[usize]) -> Result<Team> {
         self.watched(&Call::of_all(Kind::Collective, None, 0), || self.create(ranks))

@@ -56,6 +56,9 @@ fn registered_memory_is_reached_by_all_and_comes_back() {
                 _ => 3 * (at + 1000 * of) as i64 + if at == 3 { 5 } else { 0 },
             };
             assert!(back.iter().enumerate().all(|(at, value)| *value == expected(me, at)));
+            assert_eq!(world.address_of(mine.at(0)).unwrap(), mine.as_ptr().cast());
+            let elsewhere = world.address_of(place);
+            assert!(size == 1 || matches!(elsewhere, Err(Error::Argument(_))), "{elsewhere:?}");
             let beyond = world.put(&numbers, place.add(1));
             assert!(matches!(beyond, Err(Error::Bounds { .. })), "{beyond:?}");
             world.barrier().unwrap();

@@ -104,8 +104,9 @@ fn long_transfers_of_all_threads_arrive_whole() {
 #[test]
 fn contexts_are_given_out_again() {
     Ranks::new(2).run(|world| {
-        let place = world.allocate(8).unwrap().at::<i64>(0, 0);
-        world.put_value(0i64, place).unwrap();
+        let region = world.allocate(8).unwrap();
+        let place = region.at::<i64>(0, 0);
+        world.put_value(0i64, region.at(world.rank(), 0)).unwrap();
         world.barrier().unwrap();
         for _ in 0..200 {
             on_threads(world, |world, _| world.accumulate(1i64, &[1], place));

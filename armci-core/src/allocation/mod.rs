@@ -136,12 +136,20 @@ impl World {
         self.address_of(region.at::<u8>(rank, 0))
     }
 
-    /// The address, the same on every rank of the node, of a place.
+    /// The address of a place: the same on every rank of the node, unless the memory is registered, which only its owner
+    /// has an address for.
     ///
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`]; [`Error::Bounds`] if it lies behind the end of its part.
     pub fn address_of<T: Pod>(&self, place: GlobalPtr<T>) -> Result<*mut u8> {
         let Remote { slot, offset } = self.resolve(place, 0)?;
+        if place.region.is_registered() && place.rank() != self.rank() {
+            return Err(Error::Argument(format!(
+                "rank {} has no address for memory that rank {} registered: it lies in that process alone",
+                self.rank(),
+                place.rank()
+            )));
+        }
         Ok(self.node().window().address(slot, offset))
     }
 

@@ -105,7 +105,8 @@ impl<T: Pod> Registered<T> {
     /// Takes the memory back. That nobody reaches for it any more is for the program to know; who does later gets
     /// [`Error::Refused`](crate::Error::Refused) or [`Error::NoRegion`](crate::Error::NoRegion).
     ///
-    /// Not to be called while this thread holds the service back (`World::hold_service`).
+    /// Not to be called, nor what is registered dropped, by a handler, or while this thread holds the service back
+    /// (`World::hold_service`): both would wait for themselves.
     pub fn unregister(self) -> Vec<T> {
         self.withdraw();
         let this = ManuallyDrop::new(self);

@@ -24,7 +24,7 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, Result};
-use crate::primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicU64, Ordering, fence};
 
 /// Indexes of regions that are the same on every rank of the job.
 pub(crate) const SYMMETRIC: Range<u32> = 0..20 << 10;
@@ -109,9 +109,16 @@ impl RegionTable {
     #[inline]
     pub(crate) fn part(&self, id: RegionId) -> Option<Part> {
         let entry = self.0.get(id.index as usize)?;
-        // Acquire pairs with `publish`: offset and length belong to this generation or a later one.
-        (entry.generation.load(Ordering::Acquire) == LIVE | u64::from(id.generation))
-            .then(|| Part { offset: entry.offset.load(Ordering::Relaxed), len: entry.len.load(Ordering::Relaxed) })
+        let live = LIVE | u64::from(id.generation);
+        // Acquire pairs with the release of the generation: offset and length belong to this generation or a later one.
+        if entry.generation.load(Ordering::Acquire) != live {
+            return None;
+        }
+        let part = Part { offset: entry.offset.load(Ordering::Relaxed), len: entry.len.load(Ordering::Relaxed) };
+        // If one of them is of a later one, so is what the generation shows from here on: it was taken away before they
+        // were changed. (The fence pairs with the one in `publish`.)
+        fence(Ordering::Acquire);
+        (entry.generation.load(Ordering::Relaxed) == live).then_some(part)
     }
 
     /// The live region of this index, and this rank's part of it.
@@ -125,6 +132,8 @@ impl RegionTable {
     /// Makes a part known to every rank of the node. Only the table's owner calls this.
     pub(crate) fn publish(&self, id: RegionId, part: Part) {
         let entry = &self.0[id.index as usize];
+        // After the withdrawal of whoever had the index before.
+        fence(Ordering::Release);
         entry.offset.store(part.offset, Ordering::Relaxed);
         entry.len.store(part.len, Ordering::Relaxed);
         entry.generation.store(LIVE | u64::from(id.generation), Ordering::Release);
