@@ -121,6 +121,13 @@ impl RegionTable {
         (entry.generation.load(Ordering::Relaxed) == live).then_some(part)
     }
 
+    /// Whether there is such a region now.
+    #[inline]
+    pub(crate) fn has(&self, id: RegionId) -> bool {
+        let live = LIVE | u64::from(id.generation);
+        self.0.get(id.index as usize).is_some_and(|entry| entry.generation.load(Ordering::Acquire) == live)
+    }
+
     /// The live region of this index, and this rank's part of it.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<(RegionId, Part)> {

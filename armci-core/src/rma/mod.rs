@@ -74,7 +74,7 @@ impl World {
         let rank = place.rank as usize;
         let slot = self.node().reach(rank)?;
         // This rank's own table knows at once that it has freed a region of all; the target's, how long its part is.
-        let known = !place.region.is_symmetric() || self.node().mine().regions.part(place.region).is_some();
+        let known = !place.region.is_symmetric() || self.node().mine().regions.has(place.region);
         let Some(part) = self.node().control(slot).regions.part(place.region).filter(|_| known) else {
             return Err(Error::NoRegion { region: place.region, rank });
         };
@@ -100,7 +100,7 @@ impl World {
         let Some(cache) = self.cache() else { return self.resolve_by_table(place, bytes) };
         let (region, rank) = (place.region, place.rank as usize);
         let slot = self.node().reach(rank)?;
-        if region.is_symmetric() && self.node().mine().regions.part(region).is_none() {
+        if region.is_symmetric() && !self.node().mine().regions.has(region) {
             return Err(Error::NoRegion { region, rank });
         }
         let known = cache.borrow_mut().lookup(place.rank, region);
