@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use armci_core::{Region, World};
+use armci_core::{Mutexes, Region, World};
 use tests::Ranks;
 
 /// Ends the calling rank as `kill -9` would.
@@ -14,15 +14,20 @@ fn die() -> ! {
 
 /// Runs a job in which rank 1 dies once everybody is there, while the others wait in `wait`.
 fn others_wait_in(progress: &str, wait: impl FnOnce(&World, &Region)) {
+    others_wait_for(progress, |world| world.allocate(64).unwrap(), |world, region| wait(world, &region));
+}
+
+/// The same, with something that all ranks have prepared.
+fn others_wait_for<P>(progress: &str, prepare: impl FnOnce(&World) -> P, wait: impl FnOnce(&World, P)) {
     let started = Instant::now();
     let outcome = Ranks::new(4).env("ARMCI_PROGRESS", progress).env("ARMCI_PROTOCOL", "am").expect_failure(|world| {
-        let region = world.allocate(64).unwrap();
+        let prepared = prepare(world);
         world.barrier().unwrap();
         if world.rank() == 1 {
             std::thread::sleep(Duration::from_millis(50));
             die();
         }
-        wait(world, &region);
+        wait(world, prepared);
         panic!("rank {} was not waiting for rank 1", world.rank());
     });
     let failure = outcome.failed.expect("a rank failed");
@@ -56,6 +61,61 @@ fn for_room_in_its_inbox() {
     others_wait_in("none", |world, region| {
         loop {
             world.put_value(1u64, region.at(1, 0)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn for_a_mutex_that_it_holds() {
+    let held = |world: &World| {
+        let mutexes = Mutexes::create(world, 1).unwrap();
+        if world.rank() == 1 {
+            mutexes.lock(0, 0).unwrap();
+        }
+        mutexes
+    };
+    others_wait_for("thread", held, |_, mutexes| mutexes.lock(0, 0).unwrap());
+}
+
+#[test]
+fn for_its_team() {
+    let team = |world: &World| world.split(Some((world.rank() / 2) as i64), 0).unwrap().unwrap();
+    others_wait_for("thread", team, |world, team| {
+        // Rank 0 waits for its neighbour; the others are merely there.
+        match world.rank() {
+            0 => team.barrier().unwrap(),
+            _ => std::thread::sleep(Duration::from_secs(30)),
+        }
+    });
+}
+
+#[test]
+fn for_its_letter() {
+    others_wait_for(
+        "thread",
+        |_| (),
+        |world, ()| {
+            world.receive(1, 7, &mut [0u8; 8]).unwrap();
+        },
+    );
+}
+
+#[test]
+fn for_a_flag() {
+    let flags = |world: &World| {
+        let flags = world.allocate(8).unwrap();
+        world.put_value(0i64, flags.at(world.rank(), 0)).unwrap();
+        flags
+    };
+    others_wait_for("thread", flags, |world, flags| world.wait_value(flags.at(world.rank(), 0), 1).unwrap());
+}
+
+#[test]
+fn for_data_in_flight() {
+    others_wait_in("none", |world, region| {
+        loop {
+            let handles: Vec<_> = (0..40).map(|_| world.get_nb(region.at::<u64>(1, 0), vec![0; 8]).unwrap()).collect();
+            handles.into_iter().for_each(|handle| drop(handle.wait().unwrap()));
         }
     });
 }
