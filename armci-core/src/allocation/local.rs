@@ -67,11 +67,12 @@ impl World {
         })
     }
 
-    /// Frees what [`World::allocate_local`] gave (`ARMCI_Free_local`). That nobody reaches for it any more is for the
-    /// program to know; who does later gets [`Error::NoRegion`], unless it resolves through a cache that still knows it.
+    /// Frees what [`World::allocate_local`] gave (`ARMCI_Free_local`), once what this thread wrote there is complete. That
+    /// nobody else reaches for it any more is for the program to know; who does later gets [`Error::NoRegion`], unless it
+    /// resolves through a cache that still knows it.
     ///
     /// # Errors
-    /// [`Error::NoRegion`] if it is not this world's.
+    /// [`Error::NoRegion`] if it is not this world's. As [`World::fence`] of this rank; it is freed all the same.
     #[track_caller]
     pub fn free_local(&self, region: LocalRegion) -> Result<()> {
         self.check_open()?;
@@ -79,9 +80,11 @@ impl World {
             return Err(Error::NoRegion { region: region.id, rank: self.rank() });
         }
         self.watched(&Call::of_all(Kind::Free, Some(region.id), 0), || {
+            // What this thread wrote there by message comes first.
+            let fenced = self.origin().fence(Some(self.rank()));
             self.forget(region.id);
             self.private().leave(region.id, region.block);
-            Ok(())
+            fenced
         })
     }
 }
