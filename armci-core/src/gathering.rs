@@ -83,31 +83,19 @@ impl Gathering {
     pub(crate) fn of_node(node: Arc<Node>) -> Self {
         let first = node.who().rank - node.who().local_rank;
         let (members, me) = (Members::All(first..first + node.ranks()), node.who().local_rank);
-        Gathering {
-            node,
-            members,
-            me,
-            rounds: Cell::new(0),
-            meetings: Cell::new(0),
-            blocks: None,
-            arriving: Cell::new(false),
-            ended: Cell::new(false),
-        }
+        Self::new(node, members, me, None)
     }
 
     /// Some ranks of the node, this one among them as number `me`, whose blocks lie at these offsets of their slots.
     pub(crate) fn of_team(node: Arc<Node>, members: Members, me: usize, blocks: Box<[u64]>) -> Self {
         assert_eq!(members.len(), blocks.len());
-        Gathering {
-            node,
-            members,
-            me,
-            rounds: Cell::new(0),
-            meetings: Cell::new(0),
-            blocks: Some(blocks),
-            arriving: Cell::new(false),
-            ended: Cell::new(false),
-        }
+        Self::new(node, members, me, Some(blocks))
+    }
+
+    fn new(node: Arc<Node>, members: Members, me: usize, blocks: Option<Box<[u64]>>) -> Self {
+        let (rounds, meetings) = (Cell::new(0), Cell::new(0));
+        let (arriving, ended) = (Cell::new(false), Cell::new(false));
+        Gathering { node, members, me, rounds, meetings, blocks, arriving, ended }
     }
 
     /// Who meets.

@@ -92,7 +92,6 @@ pub(crate) enum Extent<'a> {
     /// As many as it moves, one after the other.
     Bytes,
     /// The remote rows of a patch; `outward` if the remote side is its target.
-    #[allow(dead_code, reason = "the checker will look at it")]
     Rows { patch: &'a Patch, outward: bool },
 }
 
@@ -106,12 +105,10 @@ pub(crate) struct Call<'a> {
     /// Where in the target's part of the region it begins.
     pub(crate) offset: u64,
     pub(crate) bytes: usize,
-    #[allow(dead_code, reason = "the checker will look at it")]
     pub(crate) extent: Extent<'a>,
     /// Whether it went by remote memory access.
     pub(crate) direct: bool,
     /// Where the program made it.
-    #[allow(dead_code, reason = "the checker will tell it")]
     pub(crate) site: &'static Location<'static>,
 }
 
