@@ -60,7 +60,9 @@ use crate::world::World;
 /// world.finalize()
 /// # }
 /// ```
-#[derive(Debug)]
+///
+/// Clones are the same team: it is freed once, after which the others refuse what they are asked.
+#[derive(Debug, Clone)]
 #[must_use = "a team that is not freed keeps its memory until the job ends"]
 pub struct Team {
     world: World,

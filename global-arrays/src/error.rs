@@ -1,6 +1,6 @@
-//! What can go wrong with an array: always said with its name.
+//! What can go wrong with an array: always said with its name, the patch and the rank.
 
-use crate::patch::Patch;
+use crate::axes::MAX_DIMS;
 
 /// The result of every fallible call of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -9,26 +9,41 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A patch that is not inside its array.
-    #[error("patch {patch} is not inside array '{array}', which has shape {shape:?}")]
+    /// A patch that is not inside its array, or that runs backwards.
+    #[error("rank {rank} asked for {patch} of array '{array}', which has shape {shape:?}: it is not inside")]
     OutOfBounds {
         /// The array's name.
         array: String,
-        /// The patch asked for.
-        patch: Patch,
+        /// The patch asked for, as the program wrote it.
+        patch: String,
         /// The array's shape.
-        shape: [usize; 2],
+        shape: Vec<usize>,
+        /// Who asked, of the array's group.
+        rank: usize,
     },
 
     /// A buffer whose shape is not the patch's.
-    #[error("patch {patch} of array '{array}' has shape {:?}, but the buffer has {buffer:?}", patch.shape())]
+    #[error("rank {rank}: {patch} of array '{array}' has shape {expected:?}, but the buffer has {buffer:?}")]
     BufferShape {
         /// The array's name.
         array: String,
         /// The patch asked for.
-        patch: Patch,
+        patch: String,
+        /// The shape that a buffer for it has.
+        expected: Vec<usize>,
         /// The buffer's shape.
-        buffer: [usize; 2],
+        buffer: Vec<usize>,
+        /// Who asked, of the array's group.
+        rank: usize,
+    },
+
+    /// A number of axes that arrays cannot have.
+    #[error("array '{array}' was to have {dims} axes: an array has 1 to {MAX_DIMS}")]
+    Dimensions {
+        /// The array's name.
+        array: String,
+        /// The number of axes asked for.
+        dims: usize,
     },
 
     /// A shape whose elements cannot be counted.
@@ -37,12 +52,47 @@ pub enum Error {
         /// The array's name.
         array: String,
         /// The shape asked for.
-        shape: [usize; 2],
+        shape: Vec<usize>,
         /// Bytes of an element.
         element: usize,
     },
 
-    /// The runtime below refused.
+    /// A distribution, or ghost cells, that contradict the array's shape or group.
+    #[error("array '{array}' of shape {shape:?} on {ranks} ranks: {why}")]
+    Distribution {
+        /// The array's name.
+        array: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Ranks of its group.
+        ranks: usize,
+        /// What contradicts.
+        why: String,
+    },
+
+    /// Arrays or patches that do not go together in one operation.
+    #[error("{operation}: {why}")]
+    Mismatch {
+        /// The operation asked for.
+        operation: &'static str,
+        /// What does not go together, with names and shapes.
+        why: String,
+    },
+
+    /// A transfer that the runtime below refused.
+    #[error("{patch} of array '{array}', on rank {rank}: {source}")]
+    Transfer {
+        /// The array's name.
+        array: String,
+        /// The patch asked for.
+        patch: String,
+        /// The rank of the world that owns the part that was refused.
+        rank: usize,
+        /// The runtime's reason.
+        source: armci_core::Error,
+    },
+
+    /// The runtime below refused something that concerns the whole array.
     #[error("array '{array}': {source}")]
     Runtime {
         /// The array's name.

@@ -45,11 +45,24 @@
 //! return; accumulates are atomic per element and commute.
 
 mod array;
+mod axes;
+mod create;
 mod distribution;
 mod error;
+mod group;
+mod local;
+mod math;
 mod patch;
+mod select;
+mod slice;
+mod transfer;
 
 pub use array::GlobalArray;
+pub use axes::{Axes, MAX_DIMS};
+pub use create::Builder;
 pub use distribution::Distribution;
 pub use error::{Error, Result};
+pub use group::Group;
 pub use patch::Patch;
+pub use select::{Section, Select};
+pub use slice::GlobalSlice;

@@ -37,6 +37,7 @@
 
 mod place;
 mod ranks;
+pub mod spread;
 
 pub use armci_core::job::{Failure, Outcome};
 pub use ranks::Ranks;
