@@ -1,11 +1,11 @@
 //! Distributed arrays over one-sided communication.
 //!
-//! A [`GlobalArray`] is a matrix whose blocks live on the ranks of a job. Any
+//! A [`GlobalArray`] is an array whose blocks live on the ranks of a job. Any
 //! rank reads, writes or adds to any *patch* of it, whoever owns that, and
 //! nobody else takes part: the model of Global Arrays, with the words of `ndarray`.
 //!
 //! ```text
-//!                columns                     get([1..4, 2..6]) on any rank
+//!                columns                     get(s![1..4, 2..6]) on any rank
 //!            0  1  2 | 3  4  5                      |
 //!          +---------+---------+                    v
 //!        0 |         |         |        +---------+---------+
@@ -20,29 +20,44 @@
 //! ```
 //! use armci_core::World;
 //! use global_arrays::GlobalArray;
-//! use ndarray::{Array2, arr2};
+//! use ndarray::{Array2, arr2, s};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let world = World::init()?;
 //!     let a = GlobalArray::<f64>::create(&world, "density", [100, 100])?;
 //!     if world.rank() == 0 {
-//!         a.put([10..12, 40..42], arr2(&[[1.0, 2.0], [3.0, 4.0]]).view())?;
+//!         a.put(s![10..12, 40..42], &arr2(&[[1.0, 2.0], [3.0, 4.0]]))?;
 //!     }
 //!     a.sync()?;
-//!     a.accumulate([10..12, 40..42], 0.5, Array2::ones((2, 2)).view())?;
+//!     a.accumulate(s![10..12, 40..42], 0.5, &Array2::ones((2, 2)))?;
 //!     a.sync()?;
-//!     let patch = a.get([11..12, 40..42])?;
-//!     assert_eq!(patch, arr2(&[[3.0, 4.0]]) + 0.5 * world.size() as f64);
+//!     let row = a.get(s![11, 40..42])?;
+//!     assert_eq!(row.to_vec(), [3.0, 4.0].map(|x| x + 0.5 * world.size() as f64));
 //!     a.destroy()?;
 //!     world.finalize()?;
 //!     Ok(())
 //! }
 //! ```
 //!
-//! # Completion
+//! # Creation
+//!
+//! # One-sided access
 //! As in the runtime below: a put or accumulate may reuse its buffer on return
 //! and is visible to others after [`GlobalArray::sync`]; a get is complete on
 //! return; accumulates are atomic per element and commute.
+//!
+//! # Locality
+//!
+//! # Ghost cells
+//!
+//! # Mathematics on arrays and patches
+//!
+//! # Linear algebra
+//!
+//! # Work
+//!
+//! # Looking at arrays, and keeping them
+//!
 
 mod array;
 mod axes;

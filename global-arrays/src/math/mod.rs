@@ -5,3 +5,4 @@
 //! are fetched.
 
 mod fill;
+mod operand;
