@@ -44,8 +44,13 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
 
     /// Its shape, as `ndarray` has it.
     pub fn raw_dim(&self) -> D {
-        let mut dim = D::zeros(self.shape().len());
-        for (axis, len) in self.shape().iter().enumerate() {
+        self.dimension(self.shape())
+    }
+
+    /// A shape of as many axes, as `ndarray` has it.
+    pub(crate) fn dimension(&self, shape: &[usize]) -> D {
+        let mut dim = D::zeros(shape.len());
+        for (axis, len) in shape.iter().enumerate() {
             dim[axis] = *len;
         }
         dim

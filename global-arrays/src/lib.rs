@@ -71,6 +71,7 @@ mod patch;
 mod select;
 mod slice;
 mod transfer;
+mod wrap;
 
 pub use array::GlobalArray;
 pub use axes::{Axes, MAX_DIMS};
@@ -81,3 +82,4 @@ pub use group::Group;
 pub use patch::Patch;
 pub use select::{Section, Select};
 pub use slice::GlobalSlice;
+pub use wrap::WrappingRanges;

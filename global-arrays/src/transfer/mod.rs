@@ -8,6 +8,7 @@
 //! mutable view, ours alone); its pointer and strides, with a section of its shape, describe no others.
 #![allow(unsafe_code)]
 
+mod periodic;
 mod pieces;
 
 use armci_core::{Accumulate, GlobalPtr, NbHandle};
