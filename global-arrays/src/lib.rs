@@ -59,6 +59,7 @@
 //! # Looking at arrays, and keeping them
 //!
 
+mod access;
 mod array;
 mod axes;
 mod create;
@@ -66,6 +67,7 @@ mod distribution;
 mod error;
 mod group;
 mod local;
+mod locality;
 mod math;
 mod patch;
 mod select;

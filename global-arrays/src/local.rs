@@ -1,4 +1,4 @@
-//! What this rank owns, in place.
+//! Blocks in memory: where the elements of a part of one lie. What programs see of it is in `access.rs`.
 //!
 //! # Safety
 //! OWN-BLOCK: a rank's blocks are reached by reference only in views whose callers keep others away from them while
@@ -7,28 +7,31 @@
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
-use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, RawArrayViewMut, ShapeBuilder};
 
 use crate::array::GlobalArray;
 use crate::axes::Axes;
-use crate::distribution::Place;
-use crate::error::{Error, Result};
+use crate::distribution::{Place, packed};
+use crate::error::Result;
 use crate::patch::Patch;
 
-/// A part of one of this rank's blocks, in memory.
+/// A part of a block, in the memory of this rank or of one beside it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnPart<T> {
     /// The part, in the array's indices.
     pub(crate) patch: Patch,
-    start: *mut T,
-    strides: Axes<usize>,
+    pub(crate) start: *mut T,
+    pub(crate) strides: Axes<usize>,
 }
 
 impl<T: Pod> OwnPart<T> {
     fn lay<D: Dimension>(&self) -> ndarray::StrideShape<D> {
-        let (mut shape, mut strides) = (D::zeros(self.strides.len()), D::zeros(self.strides.len()));
-        for (axis, len) in self.patch.shape().iter().enumerate() {
-            (shape[axis], strides[axis]) = (*len, self.strides[axis]);
+        let lengths = self.patch.shape();
+        // (An empty view has no elements to tell apart by strides, but must have some that would.)
+        let apart = if self.patch.is_empty() { packed(&lengths.map(|len| (*len).max(1))).0 } else { self.strides };
+        let (mut shape, mut strides) = (D::zeros(lengths.len()), D::zeros(lengths.len()));
+        for axis in 0..lengths.len() {
+            (shape[axis], strides[axis]) = (lengths[axis], apart[axis]);
         }
         shape.strides(strides)
     }
@@ -50,50 +53,24 @@ impl<T: Pod> OwnPart<T> {
         // SAFETY: OWN-BLOCK; as above.
         unsafe { ArrayViewMut::from_shape_ptr(self.lay::<D>(), self.start) }
     }
+
+    /// Where an element is, counted along each axis from the part's beginning.
+    #[inline]
+    pub(crate) fn pointer(&self, within: &[usize]) -> *mut T {
+        self.start.wrapping_add(within.iter().zip(self.strides.iter()).map(|(at, stride)| at * stride).sum())
+    }
+
+    /// Where each element is.
+    pub(crate) fn raw_view_mut<D: Dimension>(&self) -> RawArrayViewMut<T, D> {
+        // SAFETY: OWN-BLOCK: all elements lie in the region, and no reference is made of a pointer here.
+        unsafe { RawArrayViewMut::from_shape_ptr(self.lay::<D>(), self.start) }
+    }
 }
 
 impl<T: Pod, D: Dimension> GlobalArray<T, D> {
-    /// This rank's block, to read in place (`NGA_Access`); for arrays with one block on each rank. Ghost cells are not
-    /// part of it.
-    ///
-    /// # Safety
-    /// OWN-BLOCK: while the view lives, no rank writes or accumulates into this block: the program has synchronised
-    /// before and will again before anybody does.
-    ///
-    /// # Errors
-    /// If the array's region is gone; [`Error::Mismatch`] if ranks have many blocks.
-    pub unsafe fn local_view(&self) -> Result<ArrayView<'_, T, D>> {
-        // SAFETY: OWN-BLOCK.
-        Ok(unsafe { self.own_block()?.view() })
-    }
-
-    /// This rank's block, to change in place (`NGA_Access`); as [`GlobalArray::local_view`].
-    ///
-    /// # Safety
-    /// OWN-BLOCK: while the view lives, nobody else touches this block, nor does this rank by other ways.
-    ///
-    /// # Errors
-    /// As [`GlobalArray::local_view`].
-    pub unsafe fn local_view_mut(&self) -> Result<ArrayViewMut<'_, T, D>> {
-        // SAFETY: OWN-BLOCK.
-        Ok(unsafe { self.own_block()?.view_mut() })
-    }
-
-    /// The one block of this rank, which may be empty.
-    fn own_block(&self) -> Result<OwnPart<T>> {
-        let Some(patch) = self.distribution.block_on(self.group.rank()) else {
-            return Err(Error::Mismatch {
-                operation: "a view of this rank's block",
-                why: format!("array '{}' has many blocks on a rank", self.name),
-            });
-        };
-        let (start, dims) = (self.own_memory()?, patch.ndim());
-        let empty = OwnPart { patch, start, strides: Axes::splat(dims, 0) };
-        Ok(self
-            .distribution
-            .blocks_on(self.group.rank())
-            .next()
-            .map_or(empty, |(_, place)| part(start, &patch, &patch, &place)))
+    /// The blocks of a rank of which the memory begins at `start`; none of them is empty.
+    pub(crate) fn parts_on(&self, rank: usize, start: *mut T) -> impl Iterator<Item = OwnPart<T>> + '_ {
+        self.distribution.blocks_on(rank).map(move |(block, place)| part(start, &block, &block, &place))
     }
 
     /// The parts of this rank's blocks that lie in a patch; none of them is empty.
@@ -121,7 +98,8 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
         Ok(())
     }
 
-    fn own_memory(&self) -> Result<*mut T> {
+    /// Where the memory of this rank's blocks begins.
+    pub(crate) fn own_memory(&self) -> Result<*mut T> {
         let (start, _) = self.group.world().local_part(&self.region).map_err(|source| self.runtime(source))?;
         Ok(start.cast())
     }

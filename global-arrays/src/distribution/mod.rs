@@ -6,6 +6,7 @@
 
 mod cut;
 mod grid;
+mod queries;
 #[cfg(test)]
 mod tests;
 
@@ -294,7 +295,7 @@ impl Distribution {
     }
 
     /// The parts of a patch, each within one block, with its owner; in the order of the grid of blocks (`NGA_Locate_region`).
-    pub fn owners(&self, patch: &Patch) -> impl Iterator<Item = (usize, Patch)> + '_ {
+    pub fn owners<'a>(&'a self, patch: &Patch) -> impl Iterator<Item = (usize, Patch)> + use<'a> {
         let patch = *patch;
         self.touched(&patch).filter_map(move |block| {
             let part = self.block(&block).intersection(&patch);

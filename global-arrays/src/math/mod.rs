@@ -5,4 +5,5 @@
 //! are fetched.
 
 mod fill;
+mod inplace;
 mod operand;
