@@ -130,7 +130,7 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
     }
 
     /// Gives each block room for copies of its neighbours' elements, so many on either side of it along each axis
-    /// (`NGA_Create_ghosts`). For regular and irregular blocks.
+    /// (`NGA_Create_ghosts`). For regular and irregular blocks. [`GlobalArray::update_ghosts`] brings the copies.
     pub fn ghosts(mut self, width: &[usize]) -> Self {
         self.ghosts = width.to_vec();
         self
@@ -142,7 +142,8 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
         self
     }
 
-    /// Fills the array with a value, instead of zero.
+    /// Fills the array with a value, instead of zero; its ghost cells too, so that those beyond the ends of an axis have
+    /// a value from the beginning. ([`GlobalArray::fill`] leaves them alone.)
     pub fn filled(mut self, value: T) -> Self {
         self.fill = Some(value);
         self
