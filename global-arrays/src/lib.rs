@@ -40,6 +40,37 @@
 //! ```
 //!
 //! # Creation
+//! [`GlobalArray::create`] makes zeros in regular blocks, one on each rank of the world or of a team. More is said to a
+//! [`Builder`]: smallest blocks, places to cut at, block-cyclic distributions (dealt in turn, ScaLAPACK's, tiled), ghost
+//! cells, what is in it at first. [`GlobalArray::duplicate`] makes another like it. No rank stores who owns what: it is
+//! computed, so that what describes an array of regular blocks is as small on many ranks as on one.
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use armci_core::World;
+//! use global_arrays::GlobalArray;
+//! use ndarray::{Ix1, Ix3};
+//!
+//! let world = World::init()?;
+//! // Whole rows of 8 and more on a rank.
+//! let fock = GlobalArray::<f64>::builder(&world, "fock", [90, 90]).min_block(&[8, 90]).create()?;
+//! let density = fock.duplicate("density")?;
+//! // Blocks of 16 x 16 in turn to a column of ranks, each of which stores them as one matrix.
+//! let dealt = GlobalArray::<f64>::builder(&world, "dealt", [90, 90])
+//!     .scalapack(&[16, 16], &[world.size(), 1])
+//!     .create()?;
+//! let field = GlobalArray::<f32, Ix3>::builder(&world, "field", [20, 20, 10]).filled(1.0).create()?;
+//! // On the ranks of this team alone.
+//! let half = world.split(Some((world.rank() % 2) as i64), 0)?.expect("every rank has a colour");
+//! let ours = GlobalArray::<i64, Ix1>::create(&half, "ours", 1000)?;
+//! ours.destroy()?;
+//! field.destroy()?;
+//! for matrix in [dealt, density, fock] {
+//!     matrix.destroy()?;
+//! }
+//! world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # One-sided access
 //! As in the runtime below: a put or accumulate may reuse its buffer on return
@@ -47,8 +78,64 @@
 //! return; accumulates are atomic per element and commute.
 //!
 //! # Locality
+//! Work goes where the data are: [`GlobalArray::owner`] and [`GlobalArray::owners`] say whose an element and the parts of
+//! a patch are, [`GlobalArray::blocks_on`] what a rank has, [`GlobalArray::distribution`] all else. Every rank changes
+//! its own elements in place by [`GlobalArray::map_inplace`] and [`GlobalArray::indexed_map_inplace`], and copies its
+//! block by [`GlobalArray::read_local`]; both are safe. `ndarray` views of the blocks themselves, of this rank and of
+//! those on its node ([`GlobalArray::local_view_mut`], [`GlobalArray::views_on`]), are for programs that synchronise before
+//! and after: they are what `NGA_Access` gives, and the end of their lives is `NGA_Release` and `NGA_Release_update`.
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use armci_core::World;
+//! # use global_arrays::GlobalArray;
+//! # use ndarray::s;
+//! let world = World::init()?;
+//! let a = GlobalArray::<f64>::create(&world, "a", [60, 40])?;
+//! a.indexed_map_inplace(|(row, col), value| *value = (row + col) as f64)?;
+//! // Each rank sums what it has, and only that.
+//! let mut sum = [a.read_local()?.sum()];
+//! a.group().all_reduce(&mut sum, armci_core::Reduce::Sum)?;
+//! assert_eq!(sum, [60.0 * 40.0 * (59.0 + 39.0) / 2.0]);
+//! for (rank, part) in a.owners(s![10..20, ..])? {
+//!     assert_eq!(a.owner([part.range(0).start, part.range(1).start])?, rank);
+//! }
+//! a.destroy()?;
+//! world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
+//! What lies beyond the end of an axis is at its other end for [`GlobalArray::periodic_get`], [`GlobalArray::periodic_put`]
+//! and [`GlobalArray::periodic_accumulate`], whose ranges may leave the array: `[-1..3, 58..62]`.
 //!
 //! # Ghost cells
+//! A block can have room around it for copies of the elements beside it. [`GlobalArray::update_ghosts`] fetches them from
+//! whoever owns them, corners too, and around the ends of periodic axes; [`GlobalArray::update_ghosts_while`] lets
+//! the rank work meanwhile, [`GlobalArray::update_ghosts_along`] does one side. At creation they are filled as the array is.
+//! Cells beyond the ends of other axes keep what they hold until the program changes it: that is where boundary values go.
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use armci_core::World;
+//! # use global_arrays::GlobalArray;
+//! use ndarray::{Ix1, s};
+//!
+//! let world = World::init()?;
+//! let heat = GlobalArray::<f64, Ix1>::builder(&world, "heat", 100).ghosts(&[1]).periodic(&[true]).create()?;
+//! heat.indexed_map_inplace(|at, value| *value = if at < 50 { 1.0 } else { 0.0 })?;
+//! for _ in 0..20 {
+//!     heat.update_ghosts()?;
+//!     let cells = heat.ghost_block()?;
+//!     if let Some(mine) = heat.block_on(world.rank()).filter(|block| !block.is_empty()) {
+//!         let next = (&cells.slice(s![..-2]) + &cells.slice(s![1..-1]) + cells.slice(s![2..])) / 3.0;
+//!         heat.put(mine, &next)?;
+//!     }
+//! }
+//! heat.sync()?;
+//! assert!((heat.get(..)?.sum() - 50.0).abs() < 1e-9);
+//! heat.destroy()?;
+//! world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Mathematics on arrays and patches
 //!
