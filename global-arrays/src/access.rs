@@ -190,10 +190,12 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     #[track_caller]
     fn settled_memory(&self, rank: usize) -> Result<*mut T> {
         let world = self.group.world();
-        let settle = || {
-            world.fence(self.group.world_rank(rank)?)?;
-            world.address(&self.region, rank)
+        // (No closures, in which a call would not be told as made where the program called.)
+        let settled = match self.group.world_rank(rank) {
+            Ok(owner) => world.fence(owner),
+            Err(no_such_rank) => Err(no_such_rank),
         };
-        settle().map(<*mut u8>::cast).map_err(|source: armci_core::Error| self.runtime(source))
+        settled.map_err(|source| self.runtime(source))?;
+        world.address(&self.region, rank).map(<*mut u8>::cast).map_err(|source| self.runtime(source))
     }
 }

@@ -7,10 +7,10 @@
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
-use ndarray::{ArrayView, ArrayViewMut, Dimension, RawArrayViewMut, ShapeBuilder};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 
 use crate::array::GlobalArray;
-use crate::axes::Axes;
+use crate::axes::{Axes, advance};
 use crate::distribution::{Place, packed};
 use crate::error::Result;
 use crate::patch::Patch;
@@ -54,16 +54,20 @@ impl<T: Pod> OwnPart<T> {
         unsafe { ArrayViewMut::from_shape_ptr(self.lay::<D>(), self.start) }
     }
 
-    /// Where an element is, counted along each axis from the part's beginning.
-    #[inline]
-    pub(crate) fn pointer(&self, within: &[usize]) -> *mut T {
-        self.start.wrapping_add(within.iter().zip(self.strides.iter()).map(|(at, stride)| at * stride).sum())
-    }
-
-    /// Where each element is.
-    pub(crate) fn raw_view_mut<D: Dimension>(&self) -> RawArrayViewMut<T, D> {
-        // SAFETY: OWN-BLOCK: all elements lie in the region, and no reference is made of a pointer here.
-        unsafe { RawArrayViewMut::from_shape_ptr(self.lay::<D>(), self.start) }
+    /// Its rows, of which each is contiguous: the place of the first element in the part, and in memory. The part is not empty.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (Axes<usize>, *mut T)> + '_ {
+        let mut rows = self.patch.shape();
+        let last = rows.len() - 1;
+        debug_assert!(self.strides[last] == 1 && !self.patch.is_empty());
+        rows[last] = 1;
+        let mut next = Some(Axes::splat(rows.len(), 0));
+        std::iter::from_fn(move || {
+            let within = next?;
+            let mut after = within;
+            next = advance(&mut after, &rows).then_some(after);
+            let offset = within.iter().zip(self.strides.iter()).map(|(at, stride)| at * stride).sum();
+            Some((within, self.start.wrapping_add(offset)))
+        })
     }
 }
 

@@ -100,4 +100,18 @@ proptest! {
         covered.dedup();
         prop_assert_eq!(covered.len(), patch.len());
     }
+
+    #[test]
+    fn equal_shares_are_the_same_however_they_are_said((a, ranks) in any_distribution(), (b, _) in any_distribution()) {
+        let at = |cut: &Cut| {
+            let starts = (0..cut.pieces()).map(|piece| cut.piece(piece).start.min(cut.len()));
+            Cut::At(starts.chain([cut.len()]).collect())
+        };
+        let said_otherwise = Distribution::new(a.cuts.map(at), a.deal);
+        prop_assert!(a.same_blocks(&said_otherwise) && said_otherwise.same_blocks(&a));
+        let shares = |distribution: &Distribution| {
+            (0..ranks.max(16)).map(|rank| distribution.patches_on(rank).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(a.same_blocks(&b), a.shape == b.shape && shares(&a) == shares(&b));
+    }
 }

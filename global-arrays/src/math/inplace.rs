@@ -9,10 +9,10 @@
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
-use ndarray::{Dimension, Zip};
+use ndarray::Dimension;
 
 use crate::array::GlobalArray;
-use crate::axes::{Axes, advance};
+use crate::axes::Axes;
 use crate::error::Result;
 use crate::slice::GlobalSlice;
 
@@ -25,8 +25,13 @@ impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
     pub fn map_inplace(&self, mut change: impl FnMut(&mut T)) -> Result<()> {
         self.together(|| {
             for part in self.array.own_parts(&self.patch)? {
-                // SAFETY: OWN-BLOCK.
-                Zip::from(part.raw_view_mut::<D>()).for_each(|element| unsafe { with_copy(element, &mut change) });
+                let len = part.patch.range(self.array.ndim() - 1).len();
+                for (_, first) in part.rows() {
+                    for at in 0..len {
+                        // SAFETY: OWN-BLOCK.
+                        unsafe { with_copy(first.add(at), &mut change) };
+                    }
+                }
             }
             Ok(())
         })
@@ -41,15 +46,15 @@ impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
     pub fn indexed_map_inplace(&self, mut change: impl FnMut(D::Pattern, &mut T)) -> Result<()> {
         self.together(|| {
             for part in self.array.own_parts(&self.patch)? {
-                let (start, shape) = (part.patch.start(), part.patch.shape());
-                let mut within = Axes::splat(shape.len(), 0);
-                loop {
-                    let index = self.array.dimension(&Axes::from_fn(start.len(), |axis| start[axis] + within[axis]));
-                    let change = |value: &mut T| change(index.into_pattern(), value);
-                    // SAFETY: OWN-BLOCK.
-                    unsafe { with_copy(part.pointer(&within), change) };
-                    if !advance(&mut within, &shape) {
-                        break;
+                let (start, last) = (part.patch.start(), self.array.ndim() - 1);
+                for (within, first) in part.rows() {
+                    let mut index =
+                        self.array.dimension(&Axes::from_fn(within.len(), |axis| start[axis] + within[axis]));
+                    for at in 0..part.patch.range(last).len() {
+                        index[last] = start[last] + at;
+                        let change = |value: &mut T| change(index.clone().into_pattern(), value);
+                        // SAFETY: OWN-BLOCK.
+                        unsafe { with_copy(first.add(at), change) };
                     }
                 }
             }
