@@ -91,11 +91,12 @@
 //! let sum = world.allocate(8)?;
 //! world.put_value(0i64, sum.at(world.rank(), 0))?;
 //! world.barrier()?;
-//! while let task @ 0..100 = counter.next()? {
-//!     mutexes.lock(0, 0)?;
+//! for task in counter.tasks(100) {
+//!     let task = task? as i64;
+//!     let guard = mutexes.guard(0, 0)?;
 //!     let so_far: i64 = world.get_value(sum.at(0, 0))?;
 //!     world.put_value(so_far + task, sum.at(0, 0))?;
-//!     mutexes.unlock(0, 0)?;
+//!     guard.unlock()?;
 //! }
 //! world.barrier()?;
 //! assert_eq!(world.get_value::<i64>(sum.at(0, 0))?, 99 * 100 / 2);
@@ -131,7 +132,7 @@
 //! # Teams and collectives
 //! Barrier (also split in two: [`World::begin_barrier`]), broadcast, all-reduce, all-gather and exchange work over the
 //! world and over a [`Team`], which is made by its members ([`World::create_team`]) or by colours ([`World::split`]), and
-//! has regions of its own.
+//! has regions of its own. A [`Group`] is either, for what does not care which.
 //! ```
 //! # use armci_core::{Reduce, Result, World};
 //! # fn main() -> Result<()> {
@@ -165,8 +166,10 @@ pub mod config;
 mod consistency;
 mod context;
 mod copy;
+mod counter;
 mod error;
 mod gathering;
+mod group;
 mod handle;
 pub mod job;
 mod life;
@@ -193,14 +196,16 @@ pub use allocation::{LocalRegion, Region, Registered};
 pub use am::{Delivery, HandlerId, HeldService, Landed, Reply};
 pub use collectives::{Arrival, Number, Reduce};
 pub use config::Config;
+pub use counter::{SharedCounter, Tasks};
 pub use error::{Error, Result};
+pub use group::Group;
 pub use handle::{Aggregate, Buffer, Handle, NbHandle, Scope, ScopedAggregate, ScopedHandle};
 pub use memory::{GlobalPtr, RegionId};
 pub use msg::{Received, Source, Tag};
-pub use mutex::Mutexes;
+pub use mutex::{MutexGuard, Mutexes};
 pub use node::message::{INLINE_MAX, STAGING_BYTES};
 pub use rma::{Segment, Segments, Strided};
-pub use rmw::{SharedCounter, Word};
+pub use rmw::Word;
 pub use stats::{CacheCounts, ConflictCounts, Statistics, Volume};
 pub use team::Team;
 pub use threads::Threads;

@@ -34,9 +34,9 @@ use std::sync::atomic::Ordering;
 
 use crate::allocation::Region;
 use crate::error::{Error, Result};
+use crate::group::Group;
 use crate::memory::GlobalPtr;
 use crate::sync::queue_lock::{self, Word, Words};
-use crate::world::World;
 
 /// A tail has a line of its own: all ranks change it.
 const TAIL_WORDS: usize = 8;
@@ -45,7 +45,7 @@ const NODE_WORDS: usize = 2;
 /// Mutexes of all ranks together: their nodes take 16 MiB a rank.
 const MAX_MUTEXES: u64 = 1 << 20;
 
-/// Mutexes that every rank may lock, some on each rank.
+/// Mutexes that every rank of a group may lock, some on each of its ranks.
 ///
 /// ```
 /// # fn main() -> armci_core::Result<()> {
@@ -57,11 +57,11 @@ const MAX_MUTEXES: u64 = 1 << 20;
 /// let mutexes = Mutexes::create(&world, 1)?; // one on each rank
 ///
 /// // Change two words of rank 0 together.
-/// mutexes.lock(0, 0)?;
+/// let guard = mutexes.guard(0, 0)?;
 /// let mut both = [0i64; 2];
 /// world.get(sums.at(0, 0), &mut both)?;
 /// world.put(&[both[0] + 1, both[1] - 1], sums.at(0, 0))?;
-/// mutexes.unlock(0, 0)?; // completes the put
+/// guard.unlock()?; // completes the put; so does dropping the guard
 ///
 /// world.barrier()?;
 /// world.get(sums.at(0, 0), &mut both)?;
@@ -72,8 +72,9 @@ const MAX_MUTEXES: u64 = 1 << 20;
 /// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "mutexes that are not destroyed keep their memory until the job ends"]
 pub struct Mutexes {
-    world: World,
+    group: Group,
     /// Each rank's part: the nodes for all mutexes of the job, then the tails of its own.
     region: Region,
     /// How many mutexes the ranks before each rank have together; at the end, how many there are.
@@ -83,14 +84,15 @@ pub struct Mutexes {
 }
 
 impl Mutexes {
-    /// Makes `mine` mutexes on this rank, perhaps more or fewer on others, perhaps none; all free. Collective
-    /// (`ARMCI_Create_mutexes`).
+    /// Makes `mine` mutexes on this rank, perhaps more or fewer on others, perhaps none; all free. Collective over a
+    /// `&World`, `&Team` or `&Group`, whose numbers of ranks are meant below (`ARMCI_Create_mutexes`).
     ///
     /// # Errors
-    /// As [`World::allocate`]; [`Error::Argument`] if the ranks ask for more than 1,048,576 together. On all ranks
+    /// As [`World::allocate`](crate::World::allocate); [`Error::Argument`] if the ranks ask for more than 1,048,576 together. On all ranks
     /// alike.
-    pub fn create(world: &World, mine: usize) -> Result<Self> {
-        let counts = world.all_gather(&[mine as u64])?;
+    pub fn create(group: impl Into<Group>, mine: usize) -> Result<Self> {
+        let group = group.into();
+        let counts = group.all_gather(&[mine as u64])?;
         let total = counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         if total > MAX_MUTEXES {
             return Err(Error::Argument(format!(
@@ -103,11 +105,11 @@ impl Mutexes {
             Some(*sum)
         }));
         let words = tails_from(total as usize) + mine * TAIL_WORDS;
-        let region = world.allocate(8 * words)?;
-        let cleared = world.put(&vec![0i64; words], region.at(world.rank(), 0));
-        let ready = world.barrier();
+        let region = group.allocate(8 * words)?;
+        let cleared = group.world().put(&vec![0i64; words], region.at(group.rank(), 0));
+        let ready = group.sync();
         cleared.and(ready)?;
-        Ok(Mutexes { world: world.clone(), region, before, held: RefCell::default() })
+        Ok(Mutexes { group, region, before, held: RefCell::default() })
     }
 
     /// How many mutexes `rank` has; none if there is no such rank.
@@ -123,7 +125,7 @@ impl Mutexes {
     /// [`Error::Rank`]; [`Error::Argument`] if that rank has no such mutex, or this rank holds it already.
     pub fn lock(&self, rank: usize, index: usize) -> Result<()> {
         let words = self.words_to_queue(rank, index)?;
-        queue_lock::lock(&words, number(self.world.rank()))?;
+        queue_lock::lock(&words, number(self.group.rank()))?;
         self.held.borrow_mut().push((rank, index));
         Ok(())
     }
@@ -134,7 +136,7 @@ impl Mutexes {
     /// As [`Mutexes::lock`].
     pub fn try_lock(&self, rank: usize, index: usize) -> Result<bool> {
         let words = self.words_to_queue(rank, index)?;
-        let free = queue_lock::try_lock(&words, number(self.world.rank()))?;
+        let free = queue_lock::try_lock(&words, number(self.group.rank()))?;
         if free {
             self.held.borrow_mut().push((rank, index));
         }
@@ -146,35 +148,45 @@ impl Mutexes {
     ///
     /// # Errors
     /// [`Error::Rank`]; [`Error::Argument`] if that rank has no such mutex, or this rank does not hold it.
-    /// [`Error::Refused`] as [`World::fence_all`]; it is unlocked all the same.
+    /// [`Error::Refused`] as [`World::fence_all`](crate::World::fence_all); it is unlocked all the same.
     pub fn unlock(&self, rank: usize, index: usize) -> Result<()> {
         self.exists(rank, index)?;
-        self.world.check_open()?;
+        self.group.world().check_open()?;
         let mut held = self.held.borrow_mut();
         let Some(position) = held.iter().position(|mutex| *mutex == (rank, index)) else {
             return Err(Error::Argument(format!(
                 "rank {} was to unlock mutex {index} of rank {rank}, which it does not hold",
-                self.world.rank()
+                self.group.rank()
             )));
         };
         held.swap_remove(position);
         drop(held);
-        let fenced = self.world.fence_all();
-        queue_lock::unlock(&WordsOf { mutexes: self, rank, index }, number(self.world.rank()))?;
+        let fenced = self.group.world().fence_all();
+        queue_lock::unlock(&WordsOf { mutexes: self, rank, index }, number(self.group.rank()))?;
         fenced
+    }
+
+    /// Locks mutex `index` of `rank` until the guard is dropped, or unlocked to hear of errors (`GA_Lock`, `GA_Unlock`);
+    /// as [`Mutexes::lock`].
+    ///
+    /// # Errors
+    /// As [`Mutexes::lock`].
+    pub fn guard(&self, rank: usize, index: usize) -> Result<MutexGuard<'_>> {
+        self.lock(rank, index)?;
+        Ok(MutexGuard { mutexes: self, rank, index })
     }
 
     /// Frees the mutexes. Collective (`ARMCI_Destroy_mutexes`).
     ///
     /// # Errors
-    /// As [`World::free`]; [`Error::Argument`] if this rank holds some. They are freed all the same.
+    /// As [`World::free`](crate::World::free); [`Error::Argument`] if this rank holds some. They are freed all the same.
     pub fn destroy(self) -> Result<()> {
-        let freed = self.world.free(self.region);
+        let freed = self.group.world().free(self.region);
         match self.held.borrow().as_slice() {
             [] => freed,
             [(rank, index), more @ ..] => Err(Error::Argument(format!(
                 "mutexes were destroyed while rank {} held mutex {index} of rank {rank} and {} more",
-                self.world.rank(),
+                self.group.rank(),
                 more.len()
             ))),
         }
@@ -183,7 +195,7 @@ impl Mutexes {
     /// Checks that this rank may queue for a mutex; its words.
     fn words_to_queue(&self, rank: usize, index: usize) -> Result<WordsOf<'_>> {
         self.exists(rank, index)?;
-        let me = self.world.rank();
+        let me = self.group.rank();
         if self.held.borrow().contains(&(rank, index)) {
             return Err(Error::Argument(format!(
                 "rank {me} was to lock mutex {index} of rank {rank}, which it holds already"
@@ -194,7 +206,7 @@ impl Mutexes {
 
     /// Refuses what is no mutex.
     fn exists(&self, rank: usize, index: usize) -> Result<()> {
-        let size = self.world.size();
+        let size = self.group.size();
         if rank >= size {
             return Err(Error::Rank { rank, size });
         }
@@ -203,6 +215,36 @@ impl Mutexes {
             return Ok(());
         }
         Err(Error::Argument(format!("mutex {index} of rank {rank} does not exist: that rank has {count}")))
+    }
+}
+
+/// A mutex that this rank holds, and unlocks when this is dropped; of [`Mutexes::guard`].
+#[derive(Debug)]
+#[must_use = "a guard that is dropped at once holds its mutex for nothing"]
+pub struct MutexGuard<'a> {
+    mutexes: &'a Mutexes,
+    rank: usize,
+    index: usize,
+}
+
+impl MutexGuard<'_> {
+    /// Unlocks the mutex, and says how that went.
+    ///
+    /// # Errors
+    /// As [`Mutexes::unlock`].
+    pub fn unlock(self) -> Result<()> {
+        let MutexGuard { mutexes, rank, index } = self;
+        std::mem::forget(self);
+        mutexes.unlock(rank, index)
+    }
+}
+
+impl Drop for MutexGuard<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.mutexes.unlock(self.rank, self.index) {
+            let Self { rank, index, .. } = self;
+            tracing::warn!("mutex {index} of rank {rank} was unlocked by its guard, with an error: {error}");
+        }
     }
 }
 
@@ -228,33 +270,33 @@ impl WordsOf<'_> {
 
     /// A word of this rank's own node.
     fn own(&self, word: Word) -> GlobalPtr<i64> {
-        self.place(word, self.mutexes.world.rank())
+        self.place(word, self.mutexes.group.rank())
     }
 }
 
 impl Words for WordsOf<'_> {
     fn clear(&self, word: Word) -> Result<()> {
-        self.mutexes.world.own_word(self.own(word)).map(|word| word.store(0, Ordering::Relaxed))
+        self.mutexes.group.world().own_word(self.own(word)).map(|word| word.store(0, Ordering::Relaxed))
     }
 
     fn glance(&self, word: Word) -> Result<i64> {
-        self.mutexes.world.own_word(self.own(word)).map(|word| word.load(Ordering::Relaxed))
+        self.mutexes.group.world().own_word(self.own(word)).map(|word| word.load(Ordering::Relaxed))
     }
 
     fn wait(&self, word: Word, holds: impl Fn(i64) -> bool) -> Result<i64> {
-        self.mutexes.world.wait_until(self.own(word), holds)
+        self.mutexes.group.world().wait_until(self.own(word), holds)
     }
 
     fn raise(&self, word: Word, of: i64, value: i64) -> Result<()> {
-        self.mutexes.world.raise(self.place(word, (of - 1) as usize), value)
+        self.mutexes.group.world().raise(self.place(word, (of - 1) as usize), value)
     }
 
     fn swap_tail(&self, value: i64) -> Result<i64> {
-        self.mutexes.world.swap(self.tail(), value)
+        self.mutexes.group.world().swap(self.tail(), value)
     }
 
     fn compare_swap_tail(&self, expected: i64, value: i64) -> Result<i64> {
-        self.mutexes.world.compare_swap(self.tail(), expected, value)
+        self.mutexes.group.world().compare_swap(self.tail(), expected, value)
     }
 }
 

@@ -4,20 +4,14 @@
 //! doing; by active message whoever serves the owner does it, with the same
 //! atomics, so both paths may meet on one word.
 //!
-//! [`SharedCounter`] is the load-balance counter of paper 003 (Figure 15) and
-//! of Global Arrays' `NGA_Read_inc`.
-//!
 //! # Safety
 //! REGION-LIVE: what [`World::resolve`] returns lies inside a live region, so it is mapped.
 #![allow(unsafe_code)]
 
-use std::ops::Range;
-
 use bytemuck::Pod;
 
-use crate::allocation::Region;
 use crate::consistency::Access;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::rma::by_message;
 use crate::transport::{Rmw, RmwKind, Transport};
@@ -139,97 +133,5 @@ impl World {
         } else {
             by_message::rmw(self, place, rmw)
         }
-    }
-}
-
-/// A counter that all ranks draw tasks from.
-///
-/// It lives on rank 0. Each number is handed out exactly once. With the default
-/// path a draw is one atomic addition in rank 0's memory, whatever rank 0 is
-/// doing; with `ARMCI_PROTOCOL=rmw=am` rank 0's progress thread serves it.
-///
-/// ```
-/// # fn main() -> armci_core::Result<()> {
-/// let world = armci_core::World::init()?;
-/// let counter = armci_core::SharedCounter::create(&world)?;
-/// let mut done = 0;
-/// while counter.next()? < 10 {
-///     done += 1;
-/// }
-/// assert_eq!(done, 10); // a job of one does all the work itself
-/// counter.destroy()?;
-/// world.finalize()
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct SharedCounter {
-    world: World,
-    region: Region,
-}
-
-impl SharedCounter {
-    /// A counter at 0. Collective.
-    ///
-    /// # Errors
-    /// As [`World::allocate`].
-    #[track_caller]
-    pub fn create(world: &World) -> Result<Self> {
-        // A line of its own: what else lies there would be fought over with every draw.
-        let region = world.allocate(64)?;
-        let counter = SharedCounter { world: world.clone(), region };
-        counter.reset()?;
-        Ok(counter)
-    }
-
-    fn place(&self) -> GlobalPtr<i64> {
-        self.region.at(0, 0)
-    }
-
-    /// Draws the next number.
-    ///
-    /// # Errors
-    /// If the counter was destroyed, or the job has ended.
-    #[inline]
-    #[track_caller]
-    pub fn next(&self) -> Result<i64> {
-        self.world.fetch_add(self.place(), 1)
-    }
-
-    /// Draws the next `count` numbers at once.
-    ///
-    /// # Errors
-    /// As [`SharedCounter::next`]; [`Error::Argument`] for fewer than one.
-    #[inline]
-    #[track_caller]
-    pub fn next_chunk(&self, count: i64) -> Result<Range<i64>> {
-        if count < 1 {
-            return Err(Error::Argument(format!("{count} numbers were drawn at once: at least 1 can be")));
-        }
-        let first = self.world.fetch_add(self.place(), count)?;
-        Ok(first..first.saturating_add(count))
-    }
-
-    /// Sets the counter back to 0. Collective: no rank draws before all have reset.
-    ///
-    /// # Errors
-    /// As [`SharedCounter::next`]; the ranks meet all the same.
-    #[track_caller]
-    pub fn reset(&self) -> Result<()> {
-        self.world.synchronize()?;
-        let set = if self.world.rank() == 0 {
-            self.world.put_value(0i64, self.place()).and_then(|()| self.world.fence(0))
-        } else {
-            Ok(())
-        };
-        self.world.synchronize()?;
-        set
-    }
-
-    /// Frees the counter. Collective.
-    ///
-    /// # Errors
-    /// As [`World::free`].
-    pub fn destroy(self) -> Result<()> {
-        self.world.free(self.region)
     }
 }

@@ -6,10 +6,10 @@ use armci_core::{GlobalPtr, Region};
 use bytemuck::Pod;
 use ndarray::{Dimension, IntoDimension, Ix2};
 
+use crate::Group;
 use crate::axes::Axes;
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::group::Group;
 use crate::patch::Patch;
 use crate::select::{Section, Select};
 

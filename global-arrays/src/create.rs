@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use ndarray::{Dimension, IntoDimension};
 
+use crate::Group;
 use crate::array::GlobalArray;
 use crate::axes::{Axes, MAX_DIMS};
 use crate::distribution::{Cut, Deal, Distribution, Packing};
 use crate::error::{Error, Result};
-use crate::group::Group;
 
 /// What is wanted of an array that is to be made; of [`GlobalArray::builder`].
 ///

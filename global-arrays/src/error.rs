@@ -92,6 +92,28 @@ pub enum Error {
         source: armci_core::Error,
     },
 
+    /// A file that an array could not be saved to, or loaded from.
+    #[error("array '{array}' and file {}, on rank {rank}: {source}", .path.display())]
+    File {
+        /// The array's name.
+        array: String,
+        /// The file, as the program named it.
+        path: std::path::PathBuf,
+        /// The rank of the array's group that met with the error.
+        rank: usize,
+        /// What is wrong with the file, or the operating system's reason.
+        source: std::io::Error,
+    },
+
+    /// An array that could not be written as text.
+    #[error("array '{array}' could not be written: {source}")]
+    Output {
+        /// The array's name.
+        array: String,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+
     /// The runtime below refused something that concerns the whole array.
     #[error("array '{array}': {source}")]
     Runtime {

@@ -147,30 +147,34 @@
 //!
 
 mod access;
+mod agree;
 mod array;
 mod axes;
 mod create;
 mod distribution;
 mod error;
 mod ghosts;
-mod group;
+mod file;
 mod local;
 mod locality;
 mod math;
 mod patch;
+mod print;
 mod select;
 mod slice;
 mod transfer;
 mod wrap;
 
+// What programs with arrays use of the runtime, so that they need not name it.
+pub use armci_core::{Group, MutexGuard, Mutexes, Number, Reduce, SharedCounter, Tasks, Team, World};
 pub use array::GlobalArray;
 pub use axes::{Axes, MAX_DIMS};
 pub use create::Builder;
 pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use ghosts::Side;
-pub use group::Group;
 pub use patch::Patch;
+pub use print::Layout;
 pub use select::{Section, Select};
 pub use slice::GlobalSlice;
 pub use wrap::WrappingRanges;
