@@ -180,7 +180,7 @@ impl Gathering {
     #[cold]
     fn unready(&self) -> Error {
         Error::Argument(if self.ended.get() {
-            "a region was to be freed over a team that was freed before: free regions first".into()
+            "a collective call was made over a team that was freed before: what lives on a team is freed first".into()
         } else {
             "a collective call was made between the beginning and the end of a split-phase barrier of the same ranks"
                 .into()

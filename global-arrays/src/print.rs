@@ -165,33 +165,39 @@ impl<T: Pod + Display + LowerExp, D: Dimension> Page<'_, T, D> {
         let columns = self.layout.shown(patch.range(dims - 1));
         let rows = if dims > 1 { patch.range(dims - 2) } else { 0..1 };
         let label = if dims > 1 { rows.end.to_string().len().max(3) } else { 0 };
+        let of_row = (columns.0.len() + columns.1.len()).max(1);
         let (first, last) = self.layout.shown(rows.clone());
-        let at_once = (AT_ONCE / (columns.0.len() + columns.1.len()).max(1)).max(1);
+        let gap = (last.start > first.end).then_some(first.end);
+        let mut rows = first.chain(last).peekable();
         let mut headed = false;
-        for (part, rows) in [first.clone(), last].into_iter().enumerate() {
-            if part == 1 && rows.start > first.end {
-                writeln!(out, "{:>label$}", "...")?;
+        while rows.peek().is_some() {
+            // So many that their elements are known before the first is written, which makes columns as wide as they must be.
+            let some: Vec<usize> = rows.by_ref().take((AT_ONCE / of_row).max(1)).collect();
+            let mut text = Vec::with_capacity(some.len());
+            for run in some.chunk_by(|row, next| row + 1 == *next) {
+                let run = run[0]..run[run.len() - 1] + 1;
+                let [left, right] = [self.fetch(leading, &run, &columns.0)?, self.fetch(leading, &run, &columns.1)?];
+                let row = |all: &[String], row: usize, len: usize| all[row * len..][..len].to_vec();
+                text.extend(
+                    (0..run.len()).map(|at| (row(&left, at, columns.0.len()), row(&right, at, columns.1.len()))),
+                );
             }
-            let mut start = rows.start;
-            while start < rows.end {
-                let some = start..(start + at_once).min(rows.end);
-                start = some.end;
-                let text = [self.fetch(leading, &some, &columns.0)?, self.fetch(leading, &some, &columns.1)?];
-                let longest = text.iter().flatten().map(String::len).max().unwrap_or(0);
-                self.width = self.width.max(longest).max(patch.range(dims - 1).end.to_string().len());
-                if !std::mem::replace(&mut headed, true) {
-                    let [left, right] = [&columns.0, &columns.1]
-                        .map(|columns| columns.clone().map(|column| column.to_string()).collect::<Vec<_>>());
-                    self.line(out, &format!("{:label$}", ""), &left, &right, columns.1.start > columns.0.end)?;
+            let longest = text.iter().flat_map(|(left, right)| left.iter().chain(right)).map(String::len).max();
+            let widest_index = patch.range(dims - 1).end.saturating_sub(1).to_string().len();
+            self.width = self.width.max(longest.unwrap_or(0)).max(widest_index);
+            if !std::mem::replace(&mut headed, true) {
+                let [left, right] = [&columns.0, &columns.1]
+                    .map(|columns| columns.clone().map(|column| column.to_string()).collect::<Vec<_>>());
+                self.line(out, &format!("{:label$}", ""), &left, &right, columns.1.start > columns.0.end)?;
+            }
+            let mut before = None;
+            for (row, (left, right)) in some.into_iter().zip(text) {
+                if gap.is_some_and(|gap| gap <= row && before.is_none_or(|before| before < gap)) {
+                    writeln!(out, "{:>label$}", "...")?;
                 }
-                for (number, row) in some.enumerate() {
-                    let of = |text: &[String], columns: &Range<usize>| {
-                        text[number * columns.len()..][..columns.len()].to_vec()
-                    };
-                    let name = if dims > 1 { format!("{row:>label$}") } else { String::new() };
-                    let (left, right) = (of(&text[0], &columns.0), of(&text[1], &columns.1));
-                    self.line(out, &name, &left, &right, columns.1.start > columns.0.end)?;
-                }
+                before = Some(row);
+                let name = if dims > 1 { format!("{row:>label$}") } else { String::new() };
+                self.line(out, &name, &left, &right, columns.1.start > columns.0.end)?;
             }
         }
         Ok(())

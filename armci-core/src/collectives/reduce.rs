@@ -71,6 +71,7 @@ integers! {
     i32: i32::wrapping_abs;
     i64: i64::wrapping_abs;
     u64: |value| value;
+    usize: |value| value;
 }
 
 macro_rules! reals {

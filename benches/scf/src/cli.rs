@@ -53,8 +53,8 @@ pub struct Cli {
     pub block: Option<u32>,
 
     /// Tasks taken from the counter at a time
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..))]
-    pub chunk: i64,
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub chunk: u32,
 
     /// Largest element of the residual FDS - SDF at convergence; the energy must settle to a hundredth of it
     #[arg(long, default_value = "1e-5", value_parser = convergence)]
@@ -206,7 +206,7 @@ impl Cli {
             max_iterations: self.max_iterations as usize,
             screening: self.screening(),
             block: self.block.map(|b| b as usize),
-            chunk: self.chunk,
+            chunk: self.chunk as usize,
             guess: match self.guess {
                 GuessName::Atoms => Guess::Atoms,
                 GuessName::Core => Guess::Core,

@@ -8,9 +8,8 @@
 
 use std::time::Instant;
 
-use armci_core::{SharedCounter, World};
-use global_arrays::GlobalArray;
-use ndarray::{Array2, s};
+use global_arrays::{GlobalArray, SharedCounter, World};
+use ndarray::Array2;
 
 use crate::contract::{Contractor, Stripes};
 use crate::error::{Result, ScfError};
@@ -20,11 +19,10 @@ use crate::times::{Phase, Times};
 
 /// The distributed arrays, the counter, and this rank's contractor.
 pub struct Builder<'a> {
-    world: &'a World,
     plan: &'a Plan,
     contractor: Contractor<'a>,
     counter: SharedCounter,
-    chunk: i64,
+    chunk: usize,
     density: GlobalArray<f64>,
     fock: GlobalArray<f64>,
 }
@@ -45,10 +43,9 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     /// The runtime cannot provide them.
-    pub fn create(world: &'a World, pairs: &'a Pairs<'a>, plan: &'a Plan, chunk: i64) -> Result<Self> {
+    pub fn create(world: &'a World, pairs: &'a Pairs<'a>, plan: &'a Plan, chunk: usize) -> Result<Self> {
         let n = pairs.orbitals.len();
         Ok(Self {
-            world,
             plan,
             contractor: Contractor::new(pairs, plan),
             counter: SharedCounter::create(world)?,
@@ -63,8 +60,7 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// The runtime fails.
     pub fn put_density(&self, density: &Array2<f64>) -> Result<()> {
-        let n = density.nrows();
-        Ok(self.density.put([0..n, 0..n], density.view())?)
+        Ok(self.density.put(.., density)?)
     }
 
     /// The two-electron part of the Fock matrix. One rank calls this after [`Builder::build`].
@@ -72,8 +68,7 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// The runtime fails.
     pub fn two_electron(&self) -> Result<Array2<f64>> {
-        let n = self.plan.blocks.last().map_or(0, |b| b.functions.end);
-        let half = self.fock.get([0..n, 0..n])?;
+        let half = self.fock.get(..)?;
         Ok((&half + &half.t()) * 0.5)
     }
 
@@ -85,52 +80,41 @@ impl<'a> Builder<'a> {
     pub fn build(&mut self, threshold: f64, times: &mut Times, mut watch: impl FnMut(usize)) -> Result<Done> {
         // Before the ranks meet: a rank that is let go late has then waited, not gained time.
         let start = Instant::now();
+        let Self { plan, contractor, counter, chunk, density, fock } = self;
         times.book(Phase::Wait, || {
-            self.fock.zero()?;
-            self.counter.reset()?;
-            Ok::<_, ScfError>(self.density.sync()?)
+            fock.zero()?;
+            counter.reset()?;
+            Ok::<_, ScfError>(density.sync()?)
         })?;
         let mut done = Done::default();
-        loop {
-            let next = times.book(Phase::Counter, || self.counter.next_chunk(self.chunk))?;
-            let first = usize::try_from(next.start).unwrap_or(usize::MAX);
-            if first >= self.plan.tasks.len() {
-                break;
+        let mut tasks = counter.tasks(plan.tasks.len()).in_chunks(*chunk);
+        while let Some(number) = times.book(Phase::Counter, || tasks.next()) {
+            let number = number?;
+            let task = plan.tasks[number];
+            let patches = task.stripes().map(|(row, last)| {
+                let columns = plan.blocks[last].functions.end;
+                [plan.blocks[row].functions.clone(), 0..columns]
+            });
+            let densities: Stripes = times.book(Phase::Get, || {
+                let [i, j, k] = &patches;
+                Ok::<_, ScfError>([density.get(i)?, density.get(j)?, density.get(k)?])
+            })?;
+            let (quartets, parts) = times.book(Phase::Integrals, || {
+                let mut parts: Stripes = densities.each_ref().map(|d| Array2::zeros(d.dim()));
+                (contractor.run(task, &densities, &mut parts, threshold), parts)
+            });
+            if quartets > 0 {
+                times.book(Phase::Accumulate, || {
+                    patches.iter().zip(&parts).try_for_each(|(patch, part)| fock.accumulate(patch, 1.0, part))
+                })?;
             }
-            let last = usize::try_from(next.end).unwrap_or(usize::MAX).min(self.plan.tasks.len());
-            for &task in &self.plan.tasks[first..last] {
-                done.quartets += self.task(task, threshold, times)?;
-                done.tasks += 1;
-            }
-            watch(last);
+            done.quartets += quartets;
+            done.tasks += 1;
+            watch(number + 1);
         }
-        times.book(Phase::Wait, || self.fock.sync())?;
+        times.book(Phase::Wait, || fock.sync())?;
         done.seconds = start.elapsed().as_secs_f64();
         Ok(done)
-    }
-
-    fn task(&mut self, task: Task, threshold: f64, times: &mut Times) -> Result<u64> {
-        let patches = task.stripes().map(|(row, last)| {
-            let columns = self.plan.blocks[last].functions.end;
-            [self.plan.blocks[row].functions.clone(), 0..columns]
-        });
-        let density: Stripes = times.book(Phase::Get, || {
-            let [i, j, k] = patches.clone();
-            Ok::<_, ScfError>([self.density.get(i)?, self.density.get(j)?, self.density.get(k)?])
-        })?;
-        let (quartets, fock) = times.book(Phase::Integrals, || {
-            let mut fock: Stripes = density.each_ref().map(|d| Array2::zeros(d.dim()));
-            (self.contractor.run(task, &density, &mut fock, threshold), fock)
-        });
-        if quartets > 0 {
-            times.book(Phase::Accumulate, || {
-                for (patch, part) in patches.into_iter().zip(&fock) {
-                    self.fock.accumulate(patch, 1.0, part.slice(s![.., ..]))?;
-                }
-                Ok::<_, ScfError>(())
-            })?;
-        }
-        Ok(quartets)
     }
 
     /// Frees the arrays and the counter. Collective.
@@ -140,8 +124,6 @@ impl<'a> Builder<'a> {
     pub fn destroy(self) -> Result<()> {
         self.density.destroy()?;
         self.fock.destroy()?;
-        self.counter.destroy()?;
-        self.world.barrier()?;
-        Ok(())
+        Ok(self.counter.destroy()?)
     }
 }

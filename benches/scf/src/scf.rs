@@ -46,7 +46,7 @@ pub struct Settings {
     /// Functions per block; none: chosen by size.
     pub block: Option<usize>,
     /// Tasks taken from the counter at a time.
-    pub chunk: i64,
+    pub chunk: usize,
     /// How to start.
     pub guess: Guess,
     /// Build from the density's change rather than from the density.
