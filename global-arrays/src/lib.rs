@@ -142,9 +142,77 @@
 //! # Linear algebra
 //!
 //! # Work
+//! Ranks draw tasks from a [`SharedCounter`]: each of `counter.tasks(n)` is somebody's, once. [`Mutexes`] keep others out
+//! while a guard lives. A [`Group`] is the ranks of an array, a counter or mutexes, with sync, broadcast, sums and other
+//! reductions; groups are split off each other, and arrays live on any of them.
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use global_arrays::{GlobalArray, Group, Mutexes, Reduce, SharedCounter, World};
+//! use ndarray::{Array1, s};
+//!
+//! let world = World::init()?;
+//! // The ranks in halves: each has an array, a counter and a mutex of its own.
+//! let half = Group::from(&world).split(Some((world.rank() * 2 / world.size()) as i64), 0)?.expect("a half");
+//! let squares = GlobalArray::<f64>::create(&half, "squares", [100, 4])?;
+//! let counter = SharedCounter::create(&half)?;
+//! let mutexes = Mutexes::create(&half, 1)?;
+//! for task in counter.tasks(100).in_chunks(5) {
+//!     let task = task?; // an error ends the loop
+//!     squares.put(s![task, ..], &Array1::from_elem(4, (task * task) as f64))?;
+//! }
+//! {
+//!     let _guard = mutexes.guard(0, 0)?;
+//!     let seen = squares.get_element([0, 0])?;
+//!     squares.put_element([0, 0], seen + 1.0)?;
+//! } // complete, and unlocked
+//! squares.sync()?;
+//! assert_eq!(squares.get_element([0, 0])?, half.size() as f64);
+//! let mut largest = [squares.get(..)?.sum()];
+//! squares.group().all_reduce(&mut largest, Reduce::Max)?;
+//! counter.reset()?; // before another loop; collective, as all these are
+//! mutexes.destroy()?;
+//! counter.destroy()?;
+//! squares.destroy()?;
+//! half.free()?;
+//! world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Looking at arrays, and keeping them
+//! [`GlobalArray::print`] and [`GlobalArray::write_to`] write elements as text, [`GlobalArray::summary`] the array in a
+//! line; a [`Distribution`] says in words who owns what. [`GlobalArray::save`] writes a `.npy` file, which
+//! `numpy.load` opens, and [`GlobalArray::load`] reads one, of NumPy's too; all ranks take part. An array that is
+//! dropped and not destroyed costs its memory and nothing else; handles may go in any order.
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use global_arrays::{GlobalArray, World};
+//! use ndarray::{Ix3, s};
 //!
+//! let world = World::init()?;
+//! let a = GlobalArray::<f64, Ix3>::builder(&world, "field", [20, 30, 3]).filled(0.5).create()?;
+//! a.slice(s![0..2, 0..5, ..])?.print()?;
+//! if world.rank() == 0 {
+//!     println!("{}\n{}", a.summary(), a.distribution());
+//! }
+//! let file = std::env::temp_dir().join(format!("field-{}.npy", std::process::id()));
+//! a.save(&file)?;
+//! let b = GlobalArray::<f64, Ix3>::load(&world, "again", &file)?;
+//! let c = GlobalArray::<f64, Ix3>::builder(&world, "in blocks", [20, 30, 3]).block_cyclic(&[4, 4, 3]).create()?;
+//! c.load_from(&file)?;
+//! assert_eq!(b.get(..)?, c.get(..)?);
+//! # std::fs::remove_file(&file)?;
+//! for array in [a, b, c] {
+//!     array.destroy()?;
+//! }
+//! world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # For users of Global Arrays
+//! `docs/global-arrays-compared.md` in the repository shows one program in Global Arrays' C and Fortran and here, what each
+//! of their calls is called here, and what it does otherwise; `examples/ten_lines.rs` is that program.
 
 mod access;
 mod agree;

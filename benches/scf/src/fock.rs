@@ -14,7 +14,7 @@ use ndarray::Array2;
 use crate::contract::{Contractor, Stripes};
 use crate::error::{Result, ScfError};
 use crate::pairs::Pairs;
-use crate::tasks::{Plan, Task};
+use crate::tasks::Plan;
 use crate::times::{Phase, Times};
 
 /// The distributed arrays, the counter, and this rank's contractor.
