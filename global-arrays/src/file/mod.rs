@@ -49,14 +49,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         let place = place.map_err(|source| self.runtime(source))?;
         let data = npy::header(T::KIND, self.shape()).len() as u64;
         let written = self.all_agree(path, self.write_share(&place, data));
-        let kept = match draft {
-            Some(draft) if written.is_ok() => draft.keep(),
-            Some(draft) => {
-                draft.discard();
-                Ok(())
-            }
-            None => Ok(()),
-        };
+        let kept = draft.filter(|_| written.is_ok()).map_or(Ok(()), Draft::keep);
         let kept = self.all_agree(path, kept);
         before.and(written).and(kept)
     }
@@ -178,11 +171,18 @@ fn tell_path(group: &Group, path: Option<&Path>) -> armci_core::Result<PathBuf> 
     Ok(OsString::from_vec(bytes).into())
 }
 
-/// A file that is being written, beside its place.
+/// A file that is being written, beside its place; removed when dropped, unless it was kept.
 struct Draft {
     file: File,
     beside: PathBuf,
     place: PathBuf,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // (A draft that was kept has another name now.)
+        let _ = fs::remove_file(&self.beside);
+    }
 }
 
 impl Draft {
@@ -205,13 +205,8 @@ impl Draft {
             })
             .ok_or(ErrorKind::AlreadyExists)??;
         let mut draft = Draft { file, beside, place };
-        match draft.prepare::<T>(shape, old) {
-            Ok(()) => Ok(draft),
-            Err(error) => {
-                draft.discard();
-                Err(error)
-            }
-        }
+        draft.prepare::<T>(shape, old)?;
+        Ok(draft)
     }
 
     fn prepare<T: Accumulate>(&mut self, shape: &[usize], old: Option<fs::Metadata>) -> io::Result<()> {
@@ -224,17 +219,8 @@ impl Draft {
 
     /// Puts the file into its place, once it is on the disk.
     fn keep(self) -> io::Result<()> {
-        let kept = self.file.sync_all().and_then(|()| fs::rename(&self.beside, &self.place));
-        if kept.is_err() {
-            self.discard();
-        }
-        kept
-    }
-
-    fn discard(self) {
-        if let Err(error) = fs::remove_file(&self.beside) {
-            tracing::warn!("{} could not be removed: {error}", self.beside.display());
-        }
+        self.file.sync_all()?;
+        fs::rename(&self.beside, &self.place)
     }
 }
 
