@@ -79,6 +79,26 @@ pub enum Error {
         why: String,
     },
 
+    /// A collective operation that another rank could not do its part of; that rank has the reason.
+    #[error("{operation} of array '{array}': rank {rank} could not do its part")]
+    Elsewhere {
+        /// The operation asked for.
+        operation: &'static str,
+        /// The array's name.
+        array: String,
+        /// Who could not, of the array's group.
+        rank: usize,
+    },
+
+    /// Integers that were to be divided by zero.
+    #[error("array '{array}': elements of {patch} were to be divided by zero, which integers cannot be")]
+    DivisionByZero {
+        /// The array's name.
+        array: String,
+        /// The patch that the quotients were for.
+        patch: String,
+    },
+
     /// A transfer that the runtime below refused.
     #[error("{patch} of array '{array}', on rank {rank}: {source}")]
     Transfer {

@@ -138,6 +138,40 @@
 //! ```
 //!
 //! # Mathematics on arrays and patches
+//! What all ranks do together, each on what it owns: methods of arrays, and of patches ([`GlobalArray::slice`]). The
+//! array that is changed comes first; operands are arrays or patches of the same shape, in whatever distribution, and may
+//! be what is changed. All ranks of the group call, and when a call returns, all see what it did. Element-wise
+//! arithmetic ([`GlobalSlice::add`], ...) is one-liners over [`GlobalSlice::combine`], which takes any function.
+//! Copies, also between groups and shapes, transposes, reductions, diagonals and scans: [`math`] lists them all, by their
+//! names in Global Arrays.
+//! ```
+//! use global_arrays::GlobalArray;
+//! use ndarray::{Ix1, s};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let world = armci_core::World::init()?;
+//! let a = GlobalArray::<f64>::create(&world, "a", [4, 4])?;
+//! a.enumerate(0.0, 1.0)?; // 0, 1, 2, ... row by row
+//! let b = a.duplicate("b")?;
+//! b.transpose_from(&a)?;
+//! b.add(0.5, &a, 0.5, &b)?; // b = (a + b) / 2
+//! a.symmetrize()?;
+//! assert_eq!(a.dot(&b)?, b.dot(&b)?);
+//! // The first two columns, times the last two.
+//! b.slice(s![.., ..2])?.multiply(b.slice(s![.., ..2])?, a.slice(s![.., 2..])?)?;
+//! b.combine(&b, &a, |x: f64, y: f64| x.hypot(y))?;
+//! let diagonal = GlobalArray::<f64, Ix1>::create(&world, "diagonal", [4])?;
+//! a.get_diagonal(&diagonal)?;
+//! assert_eq!(diagonal.get(..)?.to_vec(), [0.0, 5.0, 10.0, 15.0]);
+//! assert_eq!(a.select_max()?, Some(((3, 3), 15.0)));
+//! # diagonal.destroy()?;
+//! # b.destroy()?;
+//! # a.destroy()?;
+//! # world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //!
 //! # Linear algebra
 //!
@@ -226,6 +260,7 @@ mod file;
 mod local;
 mod locality;
 mod math;
+pub mod math;
 mod patch;
 mod print;
 mod select;
@@ -241,6 +276,8 @@ pub use create::Builder;
 pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use ghosts::Side;
+pub use group::Group;
+pub use math::{Element, Operand, Scan};
 pub use patch::Patch;
 pub use print::Layout;
 pub use select::{Section, Select};

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use bytemuck::Pod;
-use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, MathCell, ShapeBuilder};
 
 use crate::array::GlobalArray;
 use crate::axes::{Axes, advance};
@@ -34,6 +34,22 @@ impl<T: Pod> OwnPart<T> {
             (shape[axis], strides[axis]) = (lengths[axis], apart[axis]);
         }
         shape.strides(strides)
+    }
+
+    /// The part of it that is `inside`, which lies in its patch.
+    pub(crate) fn narrowed(&self, inside: &Patch) -> Self {
+        let (first, start) = (self.patch.start(), inside.start());
+        let offset: usize = (0..start.len()).map(|axis| (start[axis] - first[axis]) * self.strides[axis]).sum();
+        OwnPart { patch: *inside, start: self.start.wrapping_add(offset), strides: self.strides }
+    }
+
+    /// The elements, each to read and to change, also where several such views have them.
+    ///
+    /// # Safety
+    /// OWN-BLOCK: no other rank touches them while the view lives, nor is there a view of another kind.
+    pub(crate) unsafe fn cells<'a, D: Dimension>(&self) -> ArrayView<'a, MathCell<T>, D> {
+        // SAFETY: OWN-BLOCK; no reference to an element is made on the way.
+        unsafe { self.view_mut() }.into_cell_view()
     }
 
     /// The elements, to read.
@@ -84,6 +100,17 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
             let inside = block.intersection(&patch);
             (!inside.is_empty()).then(|| part(start, &block, &inside, &place))
         }))
+    }
+
+    /// A patch, if it lies in one block of this rank.
+    pub(crate) fn own_part(&self, patch: &Patch) -> Result<Option<OwnPart<T>>> {
+        let mut touched = self.distribution.touched(patch);
+        let Some(block) = touched.is_single().then(|| touched.next()).flatten() else { return Ok(None) };
+        let place = self.distribution.place(&block);
+        if place.rank != self.group.rank() {
+            return Ok(None);
+        }
+        Ok(Some(part(self.own_memory()?, &self.distribution.block(&block), patch, &place)))
     }
 
     /// Writes a value into all memory of this rank's part, ghost cells included.
