@@ -10,6 +10,9 @@ pub enum Error {
     /// The runtime refused something.
     #[error("{0}")]
     Runtime(#[from] armci_core::Error),
+    /// An array refused something.
+    #[error("{0}")]
+    Array(#[from] global_arrays::Error),
     /// A job of ours ended badly.
     #[error("the job '{job}' ended with code {code}{}: {stderr}", if *.timed_out { " after its time limit" } else { "" })]
     Job {

@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
 use crate::{
-    accumulate, alignment, barrier, cached, footprint, idle, meeting, messages, passing, small, start, strided, threads,
+    accumulate, alignment, arrays, barrier, cached, footprint, idle, meeting, messages, passing, small, start, strided,
+    threads,
 };
 
 /// The longest a job may take.
@@ -64,7 +65,7 @@ const DEFAULTS: [(&str, &str); 11] = [
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 15] = [
+pub static JOBS: [Configuration; 17] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -156,6 +157,8 @@ pub static JOBS: [Configuration; 15] = [
     },
     Configuration { name: "threads", bind: Bind::None, measure: threads::threads, ..PAIR },
     Configuration { name: "ranks", ranks: 1 + threads::WORKERS, bind: Bind::None, measure: threads::ranks, ..PAIR },
+    Configuration { name: "arrays", measure: arrays::measure, ..PAIR },
+    Configuration { name: "spread", ranks: 4, bind: Bind::None, measure: arrays::spread, ..PAIR },
     Configuration {
         name: "footprint",
         once: true,

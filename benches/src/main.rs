@@ -16,6 +16,7 @@
 
 mod accumulate;
 mod alignment;
+mod arrays;
 mod barrier;
 mod beside;
 mod cached;

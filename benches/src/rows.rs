@@ -3,9 +3,9 @@
 //! Anchors are the published figures of machines like this one, for near and for far cores; the limits are measured
 //! in the run itself.
 
-use crate::alignment;
 use crate::row::Limit::{Best, Machine, Ours};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
+use crate::{alignment, arrays};
 
 const MIB: usize = crate::contiguous::MIB;
 
@@ -289,6 +289,38 @@ static TOGETHER: [Row; 3] = [
     },
 ];
 
+/// An operation through an array, beside the runtime's own; Global Arrays has it too.
+macro_rules! array {
+    ($name:literal, $what:literal, $bound:expr) => {
+        Row { limit: Some(Ours(concat!($name, "_raw"))), bound: Some($bound), ..both($name, $what) }
+    };
+}
+
+/// Arrays.
+static ARRAYS: [Row; 9] = [
+    array!("array_put_8", "put an element", Bound::plus(60.0)),
+    array!("array_get_8", "get an element", Bound::plus(60.0)),
+    array!("array_put_16", "put a row of 16 B", Bound::plus(60.0)),
+    array!("array_get_16", "get a row of 16 B", Bound::plus(60.0)),
+    array!("array_add", "read-increment, owner idle", Bound::plus(40.0)),
+    Row { unit: Unit::Rate(arrays::PATCH), ..array!("array_patch", "get 256x256 from one owner", Bound::share(0.9)) },
+    Row {
+        unit: Unit::Rate(arrays::PATCH),
+        ..array!("array_spread", "get 256x256 from four owners", Bound::share(0.9))
+    },
+    Row {
+        limit: Some(Ours("array_barrier")),
+        bound: Some(Bound::times(4.0)),
+        ..both("array_create", "create and destroy 100x100 (limit: a barrier)")
+    },
+    Row {
+        name: "array_create_unfilled",
+        what: "  the same, not filled with zeros",
+        limit: Some(Ours("array_barrier")),
+        ..ROW
+    },
+];
+
 /// A figure after a thousand allocations, beside the same before them.
 const fn grown(name: &'static str, before: &'static str, what: &'static str, unit: Unit) -> Row {
     Row { name, what, unit, limit: Some(Ours(before)), ..ROW }
@@ -325,7 +357,7 @@ static JOB: [Row; 6] = [
 ];
 
 /// The whole table.
-pub static GROUPS: [Group; 11] = [
+pub static GROUPS: [Group; 12] = [
     Group { title: "Beside ARMCI-MPI", rows: &BESIDE_PEER },
     Group { title: "Small (limit: a store to the same word)", rows: &SMALL },
     Group { title: "The counter (limit: a line passes between the cores)", rows: &COUNTER },
@@ -336,6 +368,7 @@ pub static GROUPS: [Group; 11] = [
     Group { title: "Two threads of a rank at once, each (limit: two ranks)", rows: &THREADS },
     Group { title: "Put 8 B, 64 regions in turn", rows: &RESOLVED },
     Group { title: "Together", rows: &TOGETHER },
+    Group { title: "Arrays (limit: the runtime's own operation; peer: Global Arrays)", rows: &ARRAYS },
     Group { title: "The job", rows: &JOB },
 ];
 

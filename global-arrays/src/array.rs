@@ -113,14 +113,10 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     #[inline]
     pub fn pointer(&self, index: impl IntoDimension<Dim = D>) -> Result<GlobalPtr<T>> {
         let index = index.into_dimension();
-        let index = index.slice();
-        let shape = self.shape();
-        if index.len() != shape.len() || index.iter().zip(shape).any(|(at, len)| at >= len) {
-            return Err(self.outside(format!("{index:?}")));
+        match self.distribution.locate(index.slice()) {
+            Some((rank, offset)) => Ok(self.region.at(rank, offset)),
+            None => Err(self.outside(format!("{:?}", index.slice()))),
         }
-        let block = self.distribution.block_of(index);
-        let (start, place) = (self.distribution.block(&block).start(), self.distribution.place(&block));
-        Ok(self.region.at(place.rank, place.at(index, &start)))
     }
 
     /// The section that a call means.

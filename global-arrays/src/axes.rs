@@ -21,7 +21,11 @@ impl<T: Default> Axes<T> {
     #[inline]
     pub fn from_fn(dims: usize, mut make: impl FnMut(usize) -> T) -> Self {
         assert!(dims <= MAX_DIMS, "{dims} axes are more than {MAX_DIMS}");
-        let values = std::array::from_fn(|axis| if axis < dims { make(axis) } else { T::default() });
+        // (Only as many steps as there are axes: this is on the way of every transfer.)
+        let mut values = std::array::from_fn(|_| T::default());
+        for (axis, value) in values[..dims].iter_mut().enumerate() {
+            *value = make(axis);
+        }
         Axes { values, len: dims }
     }
 

@@ -38,9 +38,9 @@ pub struct Builder<T, D> {
     name: String,
     shape: D,
     spread: Spread,
-    min_block: Vec<usize>,
-    ghosts: Vec<usize>,
-    periodic: Vec<bool>,
+    min_block: Option<Vec<usize>>,
+    ghosts: Option<Vec<usize>>,
+    periodic: Option<Vec<bool>>,
     fill: Option<T>,
 }
 
@@ -67,15 +67,14 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// Begins an array, of which more is to be said than its shape.
     pub fn builder(group: impl Into<Group>, name: &str, shape: impl IntoDimension<Dim = D>) -> Builder<T, D> {
         let shape = shape.into_dimension();
-        let dims = shape.ndim();
         Builder {
             group: group.into(),
             name: name.into(),
             shape,
             spread: Spread::Regular,
-            min_block: vec![1; dims],
-            ghosts: vec![0; dims],
-            periodic: vec![false; dims],
+            min_block: None,
+            ghosts: None,
+            periodic: None,
             fill: Some(T::zeroed()),
         }
     }
@@ -87,7 +86,7 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// If the ranks have not enough memory; on all alike.
     #[track_caller]
     pub fn duplicate(&self, name: &str) -> Result<Self> {
-        allocate(&self.group, name, self.distribution.clone(), self.periodic, Some(T::zeroed()))
+        allocate(self.group.clone(), name.into(), self.distribution.clone(), self.periodic, Some(T::zeroed()))
     }
 }
 
@@ -95,7 +94,7 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
     /// No block of a regular distribution is to be smaller than this along any axis, where the shape allows (`chunk`). An
     /// axis of which no piece is to be cut off has its whole length here.
     pub fn min_block(mut self, elements: &[usize]) -> Self {
-        self.min_block = elements.to_vec();
+        self.min_block = Some(elements.to_vec());
         self
     }
 
@@ -132,13 +131,13 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
     /// Gives each block room for copies of its neighbours' elements, so many on either side of it along each axis
     /// (`NGA_Create_ghosts`). For regular and irregular blocks. [`GlobalArray::update_ghosts`] brings the copies.
     pub fn ghosts(mut self, width: &[usize]) -> Self {
-        self.ghosts = width.to_vec();
+        self.ghosts = Some(width.to_vec());
         self
     }
 
     /// Along which axes the ends are neighbours, for ghost cells; none, unless said.
     pub fn periodic(mut self, axes: &[bool]) -> Self {
-        self.periodic = axes.to_vec();
+        self.periodic = Some(axes.to_vec());
         self
     }
 
@@ -166,14 +165,14 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
             return Err(Error::Dimensions { array: self.name, dims });
         }
         let distribution = self.distribution()?;
-        let periodic = self.of_each_axis(&self.periodic, "axes that are periodic or not")?;
-        allocate(&self.group, &self.name, distribution, periodic, self.fill)
+        let periodic = self.said_or(&self.periodic, false, "axes that are periodic or not")?;
+        allocate(self.group, self.name, distribution, periodic, self.fill)
     }
 
     fn distribution(&self) -> Result<Distribution> {
         let (shape, ranks) = (self.shape.slice(), self.group.size());
-        let min_block = self.of_each_axis(&self.min_block, "smallest lengths of a block")?;
-        let ghosts = self.of_each_axis(&self.ghosts, "widths of ghost cells")?;
+        let min_block = self.said_or(&self.min_block, 1, "smallest lengths of a block")?;
+        let ghosts = self.said_or(&self.ghosts, 0, "widths of ghost cells")?;
         let sized = |block: &Vec<usize>| {
             let block = self.of_each_axis(block, "lengths of a block")?;
             if block.contains(&0) {
@@ -230,6 +229,13 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
         Ok(Cut::At(starts.iter().copied().chain([len]).collect()))
     }
 
+    fn said_or<U: Copy + Default>(&self, said: &Option<Vec<U>>, default: U, what: &str) -> Result<Axes<U>> {
+        match said {
+            Some(values) => self.of_each_axis(values, what),
+            None => Ok(Axes::splat(self.shape.ndim(), default)),
+        }
+    }
+
     fn of_each_axis<U: Copy + Default>(&self, values: &[U], what: &str) -> Result<Axes<U>> {
         match Axes::of(values) {
             Some(axes) if axes.len() == self.shape.ndim() => Ok(axes),
@@ -246,8 +252,8 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
 /// Makes an array of a distribution. Collective.
 #[track_caller]
 fn allocate<T: Pod, D: Dimension>(
-    group: &Group,
-    name: &str,
+    group: Group,
+    name: String,
     distribution: Distribution,
     periodic: Axes<bool>,
     fill: Option<T>,
@@ -256,17 +262,16 @@ fn allocate<T: Pod, D: Dimension>(
     let bytes = distribution.reserved().and_then(|elements| elements.checked_mul(size_of::<T>()));
     if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
         let shape = distribution.shape().to_vec();
-        return Err(Error::TooLarge { array: name.into(), shape, element: size_of::<T>() });
+        return Err(Error::TooLarge { array: name, shape, element: size_of::<T>() });
     }
-    let mine = distribution.elements_on(group.rank());
-    let region =
-        group.allocate(mine * size_of::<T>()).map_err(|source| Error::Runtime { array: name.into(), source })?;
-    let array =
-        GlobalArray { group: group.clone(), name: name.into(), region, distribution, periodic, element: PhantomData };
-    if let Some(value) = fill {
-        // Neither can fail on one rank alone: the region is there, and meeting completes nothing.
-        array.fill_memory(value)?;
-        group.meet().map_err(|source| array.runtime(source))?;
+    let mine = distribution.elements_asked(group.rank(), group.size());
+    // (With a value, ranks meet only once: the runtime fills before it has them meet.)
+    let region = match fill {
+        Some(value) => group.allocate_filled(mine, value),
+        None => group.allocate(mine * size_of::<T>()),
+    };
+    match region {
+        Ok(region) => Ok(GlobalArray { group, name, region, distribution, periodic, element: PhantomData }),
+        Err(source) => Err(Error::Runtime { array: name, source }),
     }
-    Ok(array)
 }

@@ -113,22 +113,6 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
         Ok(Some(part(self.own_memory()?, &self.distribution.block(&block), patch, &place)))
     }
 
-    /// Writes a value into all memory of this rank's part, ghost cells included.
-    pub(crate) fn fill_memory(&self, value: T) -> Result<()> {
-        let start = self.own_memory()?;
-        let elements = self.distribution.elements_on(self.group.rank());
-        if bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0) {
-            // SAFETY: the part has that many elements; plain stores of plain data, through a raw pointer.
-            unsafe { start.write_bytes(0, elements) };
-            return Ok(());
-        }
-        for index in 0..elements {
-            // SAFETY: as above.
-            unsafe { start.add(index).write(value) };
-        }
-        Ok(())
-    }
-
     /// Where the memory of this rank's blocks begins.
     pub(crate) fn own_memory(&self) -> Result<*mut T> {
         let (start, _) = self.group.world().local_part(&self.region).map_err(|source| self.runtime(source))?;

@@ -7,6 +7,7 @@
 //! | [`local`] | one rank, by itself | in its private heap | an id of that rank |
 //! | [`registered`] | one rank, by itself | anywhere in its process | an id of that rank, reached by message |
 
+mod filled;
 mod local;
 mod registered;
 mod separate;
@@ -25,6 +26,9 @@ use crate::transport::Remote;
 use crate::watch::{Call, Kind};
 use crate::world::World;
 use separate::Separate;
+
+/// What a rank does with its part of a region that it has just published, before the ranks meet.
+type Prepare<'a> = &'a dyn Fn(RegionId);
 
 /// Memory that the ranks of the world or of a team may reach: one part on each, perhaps of different lengths.
 ///

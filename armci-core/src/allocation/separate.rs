@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::{Pod, Zeroable};
 
-use super::Region;
+use super::{Prepare, Region};
 use crate::collectives::Collective;
 use crate::error::{Error, Result};
 use crate::gathering::Gathering;
@@ -101,7 +101,7 @@ impl Team {
     /// [`Error::RegionTableFull`]. Nothing was allocated then.
     #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
-        self.world().allocating(bytes, Region::id, || allocate(self.collective()?, bytes as u64))
+        self.world().allocating(bytes, Region::id, || allocate(self.collective()?, bytes as u64, &|_| ()))
     }
 }
 
@@ -122,7 +122,7 @@ fn take(all: Collective<'_>, bytes: u64) -> Result<(RegionId, Block, Option<Bloc
 }
 
 /// Allocates a region of separate parts over a gathering.
-pub(super) fn allocate(all: Collective<'_>, bytes: u64) -> Result<Region> {
+pub(super) fn allocate(all: Collective<'_>, bytes: u64, prepare: Prepare<'_>) -> Result<Region> {
     let (world, private, node) = (all.world, all.world.private(), all.world.node());
     let mine = take(all, bytes);
     let told = match &mine {
@@ -153,6 +153,7 @@ pub(super) fn allocate(all: Collective<'_>, bytes: u64) -> Result<Region> {
             unsafe { &*names.add(member) }.store(told.name, Ordering::Relaxed);
         }
     }
+    prepare(id);
     all.meet();
     let separate = Separate { gathering: all.gathering.clone(), node: node.clone(), table: names, block: table };
     Ok(Region { id, block, window: node.window().base(), separate: Some(separate) })

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::{Region, separate};
+use super::{Prepare, Region, separate};
 use crate::collectives::Reduce;
 use crate::error::{Error, Result};
 use crate::memory::RegionId;
@@ -33,10 +33,11 @@ impl World {
     /// [`Error::RegionTableFull`], [`Error::Diverged`], [`Error::OtherNode`]. Nothing was allocated then.
     #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
-        self.allocating(bytes, Region::id, || self.allocate_together(bytes))
+        self.allocating(bytes, Region::id, || self.allocate_together(bytes, &|_| ()))
     }
 
-    fn allocate_together(&self, bytes: usize) -> Result<Region> {
+    /// [`World::allocate`]; `prepare` may be called more than once.
+    pub(super) fn allocate_together(&self, bytes: usize, prepare: Prepare<'_>) -> Result<Region> {
         let all = self.collective()?;
         let mut books = self.primary()?.books.borrow_mut();
         let wish = bytes as u64;
@@ -45,6 +46,7 @@ impl World {
         let ready = books.ready(wish);
         if let Some((id, block)) = &ready {
             self.publish(*id, block, wish);
+            prepare(*id);
         }
         if all.agree(books.digest_with(wish)) && ready.is_some() {
             return self.enter(&mut books, |books| books.heap.allocate(wish.max(1)).ok_or_else(unready));
@@ -65,12 +67,13 @@ impl World {
             all.all_reduce(&mut sum, Reduce::Sum)?;
             if 2 * u128::from(sum[0]) <= u128::from(largest) * all.gathering.len() as u128 {
                 drop(books);
-                return separate::allocate(all, wish);
+                return separate::allocate(all, wish, prepare);
             }
         }
         // From here on every rank computes the same, until memory is asked of the system.
         let region = self.enter(&mut books, |books| self.take_block(&mut books.heap, largest.max(1)))?;
         self.publish(region.id, &region.block, wish);
+        prepare(region.id);
         all.meet();
         Ok(region)
     }

@@ -6,8 +6,8 @@ use std::rc::Rc;
 /// How an axis is cut. There is always a piece, though it may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Into so many pieces, whose lengths differ by at most one: the first are the longer ones.
-    Even { len: usize, pieces: usize },
+    /// Into so many pieces of `short` elements, of which the first `longer` have one more; of [`Cut::even`].
+    Even { len: usize, pieces: usize, short: usize, longer: usize },
     /// Into pieces of `size`; the last may be shorter.
     Sized { len: usize, size: usize },
     /// At these places: of the beginning of each piece, and of the end. Pieces may be empty.
@@ -16,11 +16,16 @@ pub(crate) enum Cut {
 
 impl Default for Cut {
     fn default() -> Self {
-        Cut::Even { len: 0, pieces: 1 }
+        Cut::even(0, 1)
     }
 }
 
 impl Cut {
+    /// Into so many pieces, whose lengths differ by at most one: the first are the longer ones.
+    pub(crate) fn even(len: usize, pieces: usize) -> Self {
+        Cut::Even { len, pieces, short: len / pieces, longer: len % pieces }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -41,7 +46,7 @@ impl Cut {
     /// The length of the longest piece.
     pub(crate) fn longest(&self) -> usize {
         match self {
-            Cut::Even { len, pieces } => len.div_ceil(*pieces),
+            Cut::Even { short, longer, .. } => short + usize::from(*longer > 0),
             Cut::Sized { len, size } => (*size).min(*len),
             Cut::At(places) => places.windows(2).map(|piece| piece[1] - piece[0]).max().unwrap_or(0),
         }
@@ -50,10 +55,9 @@ impl Cut {
     #[inline]
     pub(crate) fn piece(&self, index: usize) -> Range<usize> {
         match self {
-            Cut::Even { len, pieces } => {
-                let (short, longer) = (len / pieces, len % pieces);
-                let start = index * short + index.min(longer);
-                start..start + short + usize::from(index < longer)
+            Cut::Even { short, longer, .. } => {
+                let start = index * short + index.min(*longer);
+                start..start + short + usize::from(index < *longer)
             }
             Cut::Sized { len, size } => index * size..(index + 1).saturating_mul(*size).min(*len),
             Cut::At(places) => places[index]..places[index + 1],
@@ -65,8 +69,7 @@ impl Cut {
     pub(crate) fn piece_of(&self, at: usize) -> usize {
         match self {
             Cut::Even { pieces: 1, .. } => 0,
-            Cut::Even { len, pieces } => {
-                let (short, longer) = (len / pieces, len % pieces);
+            Cut::Even { short, longer, .. } => {
                 let in_longer = longer * (short + 1);
                 if at < in_longer { at / (short + 1) } else { longer + (at - in_longer) / short }
             }

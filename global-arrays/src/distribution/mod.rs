@@ -113,7 +113,7 @@ impl Distribution {
         ghosts: &Axes<usize>,
     ) -> Self {
         let grid = grid::choose(shape, ranks, min_block);
-        let cuts = Axes::from_fn(shape.len(), |axis| Cut::Even { len: shape[axis], pieces: grid[axis] });
+        let cuts = Axes::from_fn(shape.len(), |axis| Cut::even(shape[axis], grid[axis]));
         Distribution::new(cuts, Deal::OneEach { ghosts: *ghosts })
     }
 
@@ -153,10 +153,49 @@ impl Distribution {
         inside.then(|| self.rank_of(&self.block_of(index)))
     }
 
+    /// The rank that an element is on, and where, in elements from the beginning of the rank's part; `None` outside the
+    /// array.
+    #[inline]
+    pub(crate) fn locate(&self, index: &[usize]) -> Option<(usize, usize)> {
+        let shape = &*self.shape;
+        if index.len() != shape.len() || index.iter().zip(shape).any(|(at, len)| at >= len) {
+            return None;
+        }
+        let Deal::OneEach { ghosts } = &self.deal else {
+            let block = self.block_of(index);
+            let place = self.place(&block);
+            return Some((place.rank, place.at(index, &self.block(&block).start())));
+        };
+        // What `place` says, without its strides: axis by axis, the last one fastest.
+        let (mut rank, mut offset) = (0, 0);
+        for (axis, at) in index.iter().enumerate() {
+            let (cut, ghosts) = (&self.cuts[axis], ghosts[axis]);
+            let piece = cut.piece_of(*at);
+            let range = cut.piece(piece);
+            rank = rank * self.blocks[axis] + piece;
+            offset = offset * (range.len() + 2 * ghosts) + at - range.start + ghosts;
+        }
+        Some((rank, offset))
+    }
+
     /// The block that an element of the array lies in, by its index in the grid of blocks.
     #[inline]
     pub(crate) fn block_of(&self, index: &[usize]) -> Axes<usize> {
         Axes::from_fn(index.len(), |axis| self.cuts[axis].piece_of(index[axis]))
+    }
+
+    /// The block that has an element of the array and also, along each axis, the index that `last` gives, if one has both.
+    #[inline]
+    pub(crate) fn block_around(&self, first: &[usize], last: impl Fn(usize) -> Option<usize>) -> Option<Axes<usize>> {
+        let mut block = Axes::splat(first.len(), 0);
+        for (axis, cut) in self.cuts.iter().enumerate() {
+            let last = last(axis)?;
+            block[axis] = cut.piece_of(first[axis]);
+            if last >= cut.piece(block[axis]).end {
+                return None;
+            }
+        }
+        Some(block)
     }
 
     #[inline]
@@ -237,6 +276,18 @@ impl Distribution {
         }
     }
 
+    /// Elements of memory to ask for on a rank of so many: what its part has; where each rank has a block and these differ
+    /// by one along an axis at most, that of the largest, since ranks that ask for the same get it after one meeting.
+    pub(crate) fn elements_asked(&self, rank: usize, ranks: usize) -> usize {
+        let alike = self.cuts.iter().all(|cut| matches!(cut, Cut::Even { .. }));
+        match &self.deal {
+            Deal::OneEach { ghosts } if alike && self.blocks.iter().product::<usize>() == ranks => {
+                self.cuts.iter().zip(ghosts.iter()).map(|(cut, width)| cut.longest() + 2 * width).product()
+            }
+            _ => self.elements_on(rank),
+        }
+    }
+
     /// Elements of memory that all ranks together have at most, if they can be counted.
     pub(crate) fn reserved(&self) -> Option<usize> {
         let ghosts = self.ghosts();
@@ -309,14 +360,6 @@ pub(crate) struct Blocks {
     first: Axes<usize>,
     counts: Axes<usize>,
     next: Option<Axes<usize>>,
-}
-
-impl Blocks {
-    /// Whether there is but one.
-    #[inline]
-    pub(crate) fn is_single(&self) -> bool {
-        self.counts.iter().all(|count| *count == 1)
-    }
 }
 
 impl Iterator for Blocks {

@@ -14,7 +14,7 @@ fn grids_are_near_square_and_respect_small_arrays() {
 /// A cut of an axis of up to `len` elements, of each kind.
 fn any_cut(len: usize) -> impl Strategy<Value = Cut> {
     prop_oneof![
-        (0..=len, 1usize..6).prop_map(|(len, pieces)| Cut::Even { len, pieces }),
+        (0..=len, 1usize..6).prop_map(|(len, pieces)| Cut::even(len, pieces)),
         (0..=len, 1usize..6).prop_map(|(len, size)| Cut::Sized { len, size }),
         prop::collection::vec(0..=len / 3, 1..5).prop_map(|lengths| {
             let mut at = 0;
@@ -73,11 +73,13 @@ proptest! {
                     prop_assert_eq!(distribution.owner(&index), Some(rank));
                     prop_assert_eq!(owners[number(&index, distribution.shape())].replace(rank), None);
                     let at = place.at(&index, &patch.start());
+                    prop_assert_eq!(distribution.locate(&index), Some((rank, at)));
                     prop_assert!(!std::mem::replace(&mut used[at], true));
                 }
             }
         }
         prop_assert!(owners.iter().all(Option::is_some));
+        prop_assert_eq!(distribution.locate(distribution.shape()), None);
     }
 
     #[test]

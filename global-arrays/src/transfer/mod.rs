@@ -9,9 +9,11 @@
 #![allow(unsafe_code)]
 
 mod periodic;
+mod nonblocking;
 mod pieces;
+mod scope;
 
-use armci_core::{Accumulate, GlobalPtr, NbHandle};
+use armci_core::{Accumulate, GlobalPtr, NbHandle, Result as Outcome, World};
 use bytemuck::Pod;
 use ndarray::{Array, ArrayBase, ArrayView, ArrayViewMut, Axis, CowArray, Dimension, IntoDimension, RawData};
 
@@ -19,6 +21,10 @@ use crate::array::GlobalArray;
 use crate::axes::Axes;
 use crate::error::{Error, Result};
 use crate::select::{Section, Select};
+use pieces::Piece;
+
+pub use nonblocking::PatchHandle;
+pub use scope::{PatchScope, ScopedPatch, nonblocking};
 
 impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// Copies `source` into a patch (`NGA_Put`, `NGA_Strided_put`). On return `source` may be reused; others see it after a sync.
@@ -136,13 +142,44 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// VIEW-LIVE for the elements that the section has at `source`.
     #[track_caller]
     unsafe fn put_section(&self, section: &Section, source: *const T, strides: &Axes<isize>) -> Result<()> {
+        let world = self.group.world();
+        if let Some(piece) = self.lone_piece(section, strides) {
+            // SAFETY: VIEW-LIVE: the piece is the section.
+            let put = unsafe {
+                match piece.row() {
+                    Some(count) => world.put_from(source, count, piece.place),
+                    None => world.put_strided_from(source, piece.place, &piece.shape()),
+                }
+            };
+            return self.told(section, &piece, put);
+        }
         for piece in self.pieces(section, strides) {
             let from = source.wrapping_offset(piece.first);
             // SAFETY: VIEW-LIVE: the piece's elements, which begin `first` elements into the buffer.
-            let put = unsafe { self.group.world().put_strided_from(from, piece.place, &piece.shape()) };
-            if let Err(source) = put {
-                return Err(self.refused(section, piece.place, source));
-            }
+            let put = unsafe { world.put_strided_from(from, piece.place, &piece.shape()) };
+            self.told(section, &piece, put)?;
+        }
+        Ok(())
+    }
+
+    /// Starts puts of all pieces of a section.
+    ///
+    /// # Safety
+    /// VIEW-LIVE for the elements that the section has at `source`, until the handle was waited for in `world`.
+    #[track_caller]
+    unsafe fn put_section_nb(
+        &self,
+        world: &World,
+        section: &Section,
+        source: *const T,
+        strides: &Axes<isize>,
+        handle: &mut NbHandle,
+    ) -> Result<()> {
+        for piece in self.pieces(section, strides) {
+            let from = source.wrapping_offset(piece.first);
+            // SAFETY: VIEW-LIVE: the piece's elements, which begin `first` elements into the buffer.
+            let put = unsafe { world.put_strided_nb_from(from, piece.place, &piece.shape(), Some(handle)) };
+            self.told(section, &piece, put)?;
         }
         Ok(())
     }
@@ -152,26 +189,50 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     #[track_caller]
     unsafe fn get_section(&self, section: &Section, target: *mut T, strides: &Axes<isize>) -> Result<()> {
         let world = self.group.world();
-        let mut pieces = self.pieces(section, strides);
-        if pieces.is_single() {
-            let Some(piece) = pieces.next() else { return Ok(()) };
-            // SAFETY: VIEW-LIVE: the piece's elements, which begin `first` elements into the buffer.
-            let got = unsafe { world.get_strided_into(piece.place, target.offset(piece.first), &piece.shape()) };
-            return got.map_err(|source| self.refused(section, piece.place, source));
+        if let Some(piece) = self.lone_piece(section, strides) {
+            // SAFETY: VIEW-LIVE: the piece is the section.
+            let got = unsafe {
+                match piece.row() {
+                    Some(count) => world.get_into(piece.place, target, count),
+                    None => world.get_strided_into(piece.place, target, &piece.shape()),
+                }
+            };
+            return self.told(section, &piece, got);
         }
-        // All owners at once; and all have answered before the buffer is given back, also if one refused.
         let mut handle = NbHandle::default();
-        let mut outcome = Ok(());
-        for piece in pieces {
-            let (to, shape) = (target.wrapping_offset(piece.first), piece.shape());
-            // SAFETY: VIEW-LIVE: as above, until the wait below.
-            if let Err(source) = unsafe { world.get_strided_nb_into(piece.place, to, &shape, Some(&mut handle)) } {
-                outcome = Err(self.refused(section, piece.place, source));
-                break;
-            }
-        }
+        // SAFETY: VIEW-LIVE.
+        let started = unsafe { self.get_section_nb(world, section, target, strides, &mut handle) };
+        // All have answered before the buffer is given back, also if one refused.
         let answered = world.wait_for(&mut handle).map_err(|source| self.runtime(source));
-        outcome.and(answered)
+        started.and(answered)
+    }
+
+    /// Starts gets of all pieces of a section, from all owners at once.
+    ///
+    /// # Safety
+    /// VIEW-LIVE for the elements that the section has at `target`, until the handle was waited for in `world`.
+    #[track_caller]
+    unsafe fn get_section_nb(
+        &self,
+        world: &World,
+        section: &Section,
+        target: *mut T,
+        strides: &Axes<isize>,
+        handle: &mut NbHandle,
+    ) -> Result<()> {
+        for piece in self.pieces(section, strides) {
+            let to = target.wrapping_offset(piece.first);
+            // SAFETY: VIEW-LIVE: the piece's elements, which begin `first` elements into the buffer.
+            let got = unsafe { world.get_strided_nb_into(piece.place, to, &piece.shape(), Some(handle)) };
+            self.told(section, &piece, got)?;
+        }
+        Ok(())
+    }
+
+    /// What became of a piece of a section.
+    #[inline]
+    fn told(&self, section: &Section, piece: &Piece<T>, outcome: Outcome<()>) -> Result<()> {
+        outcome.map_err(|source| self.refused(section, piece.place, source))
     }
 }
 
@@ -204,13 +265,44 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         source: *const T,
         strides: &Axes<isize>,
     ) -> Result<()> {
+        let world = self.group.world();
+        if let Some(piece) = self.lone_piece(section, strides) {
+            // SAFETY: VIEW-LIVE: the piece is the section.
+            let added = unsafe {
+                match piece.row() {
+                    Some(count) => world.accumulate_from(alpha, source, count, piece.place),
+                    None => world.accumulate_strided_from(alpha, source, piece.place, &piece.shape()),
+                }
+            };
+            return self.told(section, &piece, added);
+        }
+        for piece in self.pieces(section, strides) {
+            let from = source.wrapping_offset(piece.first);
+            // SAFETY: VIEW-LIVE: the piece's elements, which begin `first` elements into the buffer.
+            let added = unsafe { world.accumulate_strided_from(alpha, from, piece.place, &piece.shape()) };
+            self.told(section, &piece, added)?;
+        }
+        Ok(())
+    }
+
+    /// Starts accumulates of all pieces of a section.
+    ///
+    /// # Safety
+    /// VIEW-LIVE for the elements that the section has at `source`, until the handle was waited for in `world`.
+    #[track_caller]
+    unsafe fn accumulate_section_nb(
+        &self,
+        world: &World,
+        section: &Section,
+        alpha: T,
+        (source, strides): (*const T, &Axes<isize>),
+        handle: &mut NbHandle,
+    ) -> Result<()> {
         for piece in self.pieces(section, strides) {
             let (from, shape) = (source.wrapping_offset(piece.first), piece.shape());
             // SAFETY: VIEW-LIVE: the piece's elements, which begin `first` elements into the buffer.
-            let added = unsafe { self.group.world().accumulate_strided_from(alpha, from, piece.place, &shape) };
-            if let Err(source) = added {
-                return Err(self.refused(section, piece.place, source));
-            }
+            let added = unsafe { world.accumulate_strided_nb_from(alpha, from, piece.place, &shape, Some(handle)) };
+            self.told(section, &piece, added)?;
         }
         Ok(())
     }

@@ -21,6 +21,31 @@ pub(crate) struct Piece<T> {
 }
 
 impl<T> Piece<T> {
+    /// So many elements along each axis, between a place here and one there, with neighbours so far apart.
+    #[inline]
+    fn new(first: isize, place: GlobalPtr<T>, counts: &[usize], distances: impl Fn(usize) -> (usize, usize)) -> Self {
+        let mut piece =
+            Piece { first, place, counts: [1; MAX_DIMS + 1], local: [0; MAX_DIMS], remote: [0; MAX_DIMS], levels: 0 };
+        for axis in (0..counts.len()).rev() {
+            let (local, remote) = distances(axis);
+            if piece.levels == 0 && piece.counts[0] == 1 && local == 1 && remote == 1 {
+                piece.counts[0] = counts[axis];
+            } else if counts[axis] > 1 {
+                piece.counts[piece.levels + 1] = counts[axis];
+                piece.local[piece.levels] = local;
+                piece.remote[piece.levels] = remote;
+                piece.levels += 1;
+            }
+        }
+        piece
+    }
+
+    /// Its elements, if they are contiguous here and there.
+    #[inline]
+    pub(crate) fn row(&self) -> Option<usize> {
+        (self.levels == 0).then_some(self.counts[0])
+    }
+
     #[inline]
     pub(crate) fn shape(&self) -> Strided<'_> {
         Strided {
@@ -43,6 +68,20 @@ pub(crate) struct Pieces<'a, T> {
 }
 
 impl<T: Pod, D: Dimension> GlobalArray<T, D> {
+    /// All of a section as one piece, if it has elements and one block has them all: the same as its only piece, in less
+    /// time, since most patches are so and many are small.
+    #[inline]
+    pub(crate) fn lone_piece(&self, section: &Section, strides: &Axes<isize>) -> Option<Piece<T>> {
+        let Section { start, len, step, .. } = section;
+        let block = self
+            .distribution
+            .block_around(start, |axis| len[axis].checked_sub(1).map(|more| start[axis] + more * step[axis]))?;
+        let place = self.distribution.place(&block);
+        let offset = place.at(start, &self.distribution.block(&block).start());
+        let piece = |axis: usize| (strides[axis].unsigned_abs(), place.strides[axis] * step[axis]);
+        Some(Piece::new(0, self.region.at(place.rank, offset), len, piece))
+    }
+
     /// Splits a section by block, for a buffer with these distances between neighbours along each axis.
     #[inline]
     pub(crate) fn pieces<'a>(&'a self, section: &'a Section, strides: &'a Axes<isize>) -> Pieces<'a, T> {
@@ -59,12 +98,6 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Pod> Pieces<'_, T> {
-    /// Whether there is at most one.
-    #[inline]
-    pub(crate) fn is_single(&self) -> bool {
-        self.blocks.is_single()
-    }
-
     /// The piece in a block, unless the section steps over it.
     #[inline]
     fn piece(&self, block: &Axes<usize>) -> Option<Piece<T>> {
@@ -74,7 +107,12 @@ impl<T: Pod> Pieces<'_, T> {
         // Which elements of the section, counted along each axis, are inside.
         let counts = Axes::from_fn(start.len(), |axis| {
             let inside = patch.range(axis);
-            let count = |end: usize| end.saturating_sub(start[axis]).div_ceil(step[axis]).min(len[axis]);
+            let count = |end: usize| {
+                let reach = end.saturating_sub(start[axis]);
+                // (Most sections have no steps, and a division is slow.)
+                let count = if step[axis] == 1 { reach } else { reach.div_ceil(step[axis]) };
+                count.min(len[axis])
+            };
             let (from, to) = (count(inside.start), count(inside.end));
             empty |= from >= to;
             first += from as isize * self.strides[axis];
@@ -85,26 +123,10 @@ impl<T: Pod> Pieces<'_, T> {
         if empty {
             return None;
         }
-        let mut piece = Piece {
-            first,
-            place: self.region.at(place.rank, offset),
-            counts: [1; MAX_DIMS + 1],
-            local: [0; MAX_DIMS],
-            remote: [0; MAX_DIMS],
-            levels: 0,
-        };
-        for axis in (0..counts.len()).rev() {
-            let (local, remote) = (self.strides[axis].unsigned_abs(), place.strides[axis] * step[axis]);
-            if piece.levels == 0 && piece.counts[0] == 1 && local == 1 && remote == 1 {
-                piece.counts[0] = counts[axis];
-            } else if counts[axis] > 1 {
-                piece.counts[piece.levels + 1] = counts[axis];
-                piece.local[piece.levels] = local;
-                piece.remote[piece.levels] = remote;
-                piece.levels += 1;
-            }
-        }
-        Some(piece)
+        let place_of_first = self.region.at(place.rank, offset);
+        Some(Piece::new(first, place_of_first, &counts, |axis| {
+            (self.strides[axis].unsigned_abs(), place.strides[axis] * step[axis])
+        }))
     }
 }
 
