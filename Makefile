@@ -31,7 +31,7 @@ lint: packages ## formatting and clippy, as CI wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-bench: packages ## each figure beside this machine's limit and ARMCI-MPI, in one run
+bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global Arrays, in one run
 	@scripts/install-packages peers || echo "going on without the peers"
 	@$(CARGO) build --release -p benches
 	@$(TARGET)/release/armci-bench

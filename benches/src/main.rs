@@ -3,11 +3,11 @@
 //! ```text
 //!   armci-bench ----+-- machine   threads of its own: the limits          \
 //!                   +-- jobs      its own ranks, once per configuration    } in turn, several rounds
-//!                   +-- peer      ARMCI-MPI on Open MPI                   /
+//!                   +-- peer      ARMCI-MPI, Global Arrays (Open MPI)     /
 //!                   +-- table, json
 //! ```
 //!
-//! The table comes in groups: what ARMCI-MPI does too, then what is held against something measured in the same
+//! The table comes in groups: what its peers do too, then what is held against something measured in the same
 //! process, on the same memory, in turn with ours. `--only JOB` takes one configuration's figures alone.
 //!
 //! All sides are measured in one run and in turn, and ratios are what counts: the machine's speed drifts, by
@@ -64,7 +64,7 @@ use report::{Plan, Report};
 use table::Verdict;
 use timing::Effort;
 
-/// Measures the runtime beside the machine's own limits and ARMCI-MPI on Open MPI, and prints a table.
+/// Measures the runtime beside the machine's own limits, ARMCI-MPI and Global Arrays on Open MPI, and prints a table.
 #[derive(Debug, Parser)]
 #[command(name = "armci-bench", version, about)]
 struct Arguments {

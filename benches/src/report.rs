@@ -10,7 +10,7 @@ use crate::interrupt;
 use crate::jobs::{Configuration, JOBS};
 use crate::line::{self, Class, Cores};
 use crate::machine::{self, Load};
-use crate::peer::{PROGRAMS, Peer, Program};
+use crate::peer::{PROGRAMS, Peers, Program};
 use crate::timing::Effort;
 
 /// Everything a run found out.
@@ -28,7 +28,7 @@ pub struct Report {
     pub ours: Figures,
     /// The machine's own limits.
     pub machine: Figures,
-    /// ARMCI-MPI's.
+    /// The peers'.
     pub peer: Figures,
     /// Why some of its figures are missing.
     pub peer_failures: Vec<String>,
@@ -72,7 +72,7 @@ impl Report {
     pub fn take(plan: &Plan, effort: Effort, quick: bool) -> Result<Self> {
         let cores = Cores::find()?;
         let mut report = Report { rounds: effort.rounds, ..Report::default() };
-        let peer = if plan.programs.is_empty() { Err("not asked for".into()) } else { Peer::build() };
+        let peers = Peers::build(&plan.programs);
         let note = |reason: String, failures: &mut Vec<String>| {
             if !failures.contains(&reason) {
                 failures.push(reason);
@@ -93,7 +93,7 @@ impl Report {
                     interrupt::check()?;
                 }
                 if let Some(program) = plan.programs.get(index) {
-                    match peer.as_ref().map_err(Clone::clone).and_then(|peer| peer.measure(*program, effort)) {
+                    match peers.measure(*program, effort) {
                         Ok(figures) => other.extend(figures),
                         Err(reason) => note(reason, &mut report.peer_failures),
                     }

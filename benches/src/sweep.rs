@@ -28,7 +28,7 @@ pub fn render(report: &Report) -> String {
     });
     let mut text = preface(report) + &grid(std::iter::once(header).chain(rows).collect());
     for reason in &report.peer_failures {
-        text.push_str(&format!("ARMCI-MPI: {reason}\n"));
+        text.push_str(&format!("{reason}\n"));
     }
     text
 }

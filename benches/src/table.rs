@@ -11,7 +11,7 @@ use crate::rows::{GROUPS, LIMITS};
 const NOISE: f64 = 1.05;
 
 const HEADER: [&str; 9] =
-    ["what", "ours", "p99", "limit, this run", "asked", "anchor", "ARMCI-MPI, this run", "ratio", "verdict"];
+    ["what", "ours", "p99", "limit, this run", "asked", "anchor", "peer, this run", "ratio", "verdict"];
 
 /// What a row comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +78,10 @@ pub fn render(report: &Report) -> String {
         text.push('\n');
     }
     for reason in &report.peer_failures {
-        let _ = writeln!(text, "ARMCI-MPI: {reason}");
+        let _ = writeln!(text, "{reason}");
     }
     text.push_str(
-        "ratio: how many times as fast as ARMCI-MPI; a default path is SLOWER beyond 5 % (the noise of a run).\n",
+        "ratio: how many times as fast as the peer; a default path is SLOWER beyond 5 % (the noise of a run).\n",
     );
     text
 }

@@ -1,6 +1,7 @@
 //! The array: one region of the runtime, and a distribution that says who owns which part of it.
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 use armci_core::{GlobalPtr, Region};
 use bytemuck::Pod;
@@ -25,7 +26,8 @@ pub struct GlobalArray<T, D = Ix2> {
     pub(crate) group: Group,
     pub(crate) name: String,
     pub(crate) region: Region,
-    pub(crate) distribution: Distribution,
+    /// (Shared with duplicates, and apart: it is large, and arrays are moved.)
+    pub(crate) distribution: Rc<Distribution>,
     pub(crate) periodic: Axes<bool>,
     pub(crate) element: PhantomData<(fn() -> T, D)>,
 }
@@ -120,9 +122,18 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     }
 
     /// The section that a call means.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn section<S: Select<D>>(&self, at: &S) -> Result<Section> {
-        at.section(self.shape()).ok_or_else(|| self.outside(at.describe()))
+        match at.section(self.shape()) {
+            Some(section) => Ok(section),
+            None => Err(self.not_inside(at)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_inside<S: Select<D>>(&self, at: &S) -> Error {
+        self.outside(at.describe())
     }
 
     /// The patch that a call means, where it must be one: each axis forward, each element of it.

@@ -1,6 +1,7 @@
 //! Making arrays: a [`Builder`] collects what is wanted of one, [`Builder::create`] makes it.
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 use bytemuck::Pod;
 use ndarray::{Dimension, IntoDimension};
@@ -164,7 +165,7 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
         if dims == 0 || dims > MAX_DIMS {
             return Err(Error::Dimensions { array: self.name, dims });
         }
-        let distribution = self.distribution()?;
+        let distribution = Rc::new(self.distribution()?);
         let periodic = self.said_or(&self.periodic, false, "axes that are periodic or not")?;
         allocate(self.group, self.name, distribution, periodic, self.fill)
     }
@@ -254,7 +255,7 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
 fn allocate<T: Pod, D: Dimension>(
     group: Group,
     name: String,
-    distribution: Distribution,
+    distribution: Rc<Distribution>,
     periodic: Axes<bool>,
     fill: Option<T>,
 ) -> Result<GlobalArray<T, D>> {

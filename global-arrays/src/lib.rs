@@ -73,9 +73,49 @@
 //! ```
 //!
 //! # One-sided access
-//! As in the runtime below: a put or accumulate may reuse its buffer on return
-//! and is visible to others after [`GlobalArray::sync`]; a get is complete on
-//! return; accumulates are atomic per element and commute.
+//! [`get`](GlobalArray::get), [`put`](GlobalArray::put) and [`accumulate`](GlobalArray::accumulate) move patches, also
+//! with steps (`s![..;2, ..]`), between an array and any view of `ndarray`; a patch of many owners is split, and all of
+//! them are under way at once. As in the runtime below: a put or accumulate may reuse its buffer on return and is
+//! visible to others after [`GlobalArray::sync`]; a get is complete on return; accumulates are atomic per element and
+//! commute.
+//!
+//! | | blocking | started now, waited for later |
+//! |---|---|---|
+//! | patches | [`get`](GlobalArray::get), [`get_into`](GlobalArray::get_into), [`put`](GlobalArray::put), [`accumulate`](GlobalArray::accumulate) | [`get_nb`](GlobalArray::get_nb), ..., with a buffer that a [`PatchHandle`] owns; [`nonblocking`], where views are lent |
+//! | lists of elements | [`gather`](GlobalArray::gather), [`scatter`](GlobalArray::scatter), [`scatter_accumulate`](GlobalArray::scatter_accumulate); prepared once: [`elements`](GlobalArray::elements) | |
+//! | one element | [`get_element`](GlobalArray::get_element), [`put_element`](GlobalArray::put_element) | |
+//! | one integer, as one step | [`read_increment`](GlobalArray::read_increment), [`swap_element`](GlobalArray::swap_element), [`compare_swap_element`](GlobalArray::compare_swap_element) | |
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use armci_core::World;
+//! use global_arrays::GlobalArray;
+//! use ndarray::{Array2, s};
+//!
+//! let world = World::init()?;
+//! let a = GlobalArray::<f64>::create(&world, "a", [60, 60])?;
+//! let tasks = GlobalArray::<i64, _>::create(&world, "next task", 1)?;
+//! // Whoever is free takes the next block of rows; all fetch it while they still work on the one before.
+//! let mut last = None;
+//! while let task @ 0..6 = tasks.read_increment([0], 1)? as usize {
+//!     let rows = 10 * task..10 * task + 10;
+//!     a.put([rows.clone(), 0..60], &Array2::from_elem((10, 60), task as f64))?;
+//!     last = Some(a.get_nb([rows, 0..60])?);
+//! }
+//! if let Some(block) = last {
+//!     assert_eq!(block.wait()?.dim(), (10, 60));
+//! }
+//! a.sync()?;
+//! // Every second column of a row, and three elements from anywhere.
+//! assert_eq!(a.get(s![59, ..;2])?.sum(), 5.0 * 30.0);
+//! assert_eq!(a.gather(&[[59, 0], [0, 59], [25, 7]])?.to_vec(), [5.0, 0.0, 2.0]);
+//! a.sync()?;
+//! tasks.destroy()?;
+//! a.destroy()?;
+//! world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Locality
 //! Work goes where the data are: [`GlobalArray::owner`] and [`GlobalArray::owners`] say whose an element and the parts of

@@ -138,13 +138,21 @@ fn describe_slice(elements: &[SliceInfoElem]) -> String {
     format!("[{}]", described.collect::<Vec<_>>().join(", "))
 }
 
-#[inline]
+// Always, here and below: a section is large to hand around, and nothing but what small transfers wait for.
+#[inline(always)]
 fn ranges_section(ranges: &[Range<usize>], shape: &[usize]) -> Option<Section> {
-    if ranges.len() != shape.len() {
+    let outside = |(range, len): (&Range<usize>, &usize)| range.start > range.end || range.end > *len;
+    if ranges.len() != shape.len() || ranges.iter().zip(shape).any(outside) {
         return None;
     }
-    let patch = Patch::new(ranges);
-    patch.is_inside(shape).then(|| Section::of(&patch))
+    let dims = ranges.len();
+    Some(Section {
+        start: Axes::from_fn(dims, |axis| ranges[axis].start),
+        len: Axes::from_fn(dims, |axis| ranges[axis].len()),
+        step: Axes::splat(dims, 1),
+        backward: Axes::splat(dims, false),
+        kept: Axes::splat(dims, true),
+    })
 }
 
 macro_rules! ranges {
@@ -152,7 +160,7 @@ macro_rules! ranges {
         impl Select<Dim<[usize; $dims]>> for [Range<usize>; $dims] {
             type Out = Dim<[usize; $dims]>;
 
-            #[inline]
+            #[inline(always)]
             fn section(&self, shape: &[usize]) -> Option<Section> {
                 ranges_section(self, shape)
             }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Into so many pieces of `short` elements, of which the first `longer` have one more; of [`Cut::even`].
-    Even { len: usize, pieces: usize, short: usize, longer: usize },
+    Even { pieces: usize, short: usize, longer: usize },
     /// Into pieces of `size`; the last may be shorter.
     Sized { len: usize, size: usize },
     /// At these places: of the beginning of each piece, and of the end. Pieces may be empty.
@@ -23,13 +23,14 @@ impl Default for Cut {
 impl Cut {
     /// Into so many pieces, whose lengths differ by at most one: the first are the longer ones.
     pub(crate) fn even(len: usize, pieces: usize) -> Self {
-        Cut::Even { len, pieces, short: len / pieces, longer: len % pieces }
+        Cut::Even { pieces, short: len / pieces, longer: len % pieces }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
-            Cut::Even { len, .. } | Cut::Sized { len, .. } => *len,
+            Cut::Even { pieces, short, longer } => pieces * short + longer,
+            Cut::Sized { len, .. } => *len,
             Cut::At(places) => places[places.len() - 1],
         }
     }

@@ -184,18 +184,32 @@ impl Distribution {
         Axes::from_fn(index.len(), |axis| self.cuts[axis].piece_of(index[axis]))
     }
 
-    /// The block that has an element of the array and also, along each axis, the index that `last` gives, if one has both.
+    /// Where an element lies, with the distances between its neighbours, if its block also has, along each axis, the
+    /// index that `last` gives.
     #[inline]
-    pub(crate) fn block_around(&self, first: &[usize], last: impl Fn(usize) -> Option<usize>) -> Option<Axes<usize>> {
+    pub(crate) fn place_around(&self, first: &[usize], last: impl Fn(usize) -> Option<usize>) -> Option<Place> {
         let mut block = Axes::splat(first.len(), 0);
-        for (axis, cut) in self.cuts.iter().enumerate() {
-            let last = last(axis)?;
+        let (mut strides, mut distance, mut offset) = (block, 1, 0);
+        let ghosts = if let Deal::OneEach { ghosts } = &self.deal { Some(ghosts) } else { None };
+        for axis in (0..first.len()).rev() {
+            let (cut, last) = (&self.cuts[axis], last(axis)?);
             block[axis] = cut.piece_of(first[axis]);
-            if last >= cut.piece(block[axis]).end {
+            let range = cut.piece(block[axis]);
+            if last >= range.end {
                 return None;
             }
+            // What `place` says of one block each, on the way.
+            if let Some(ghosts) = ghosts {
+                strides[axis] = distance;
+                offset += (first[axis] - range.start + ghosts[axis]) * distance;
+                distance *= range.len() + 2 * ghosts[axis];
+            }
         }
-        Some(block)
+        if ghosts.is_some() {
+            return Some(Place { rank: number(&block, &self.blocks), offset, strides });
+        }
+        let place = self.place(&block);
+        Some(Place { offset: place.at(first, &self.block(&block).start()), ..place })
     }
 
     #[inline]

@@ -15,7 +15,7 @@ mod scope;
 
 use armci_core::{Accumulate, GlobalPtr, NbHandle, Result as Outcome, World};
 use bytemuck::Pod;
-use ndarray::{Array, ArrayBase, ArrayView, ArrayViewMut, Axis, CowArray, Dimension, IntoDimension, RawData};
+use ndarray::{Array, ArrayBase, ArrayView, ArrayViewMut, Axis, Dimension, IntoDimension, RawData};
 
 use crate::array::GlobalArray;
 use crate::axes::Axes;
@@ -33,8 +33,8 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// [`Error::OutOfBounds`], [`Error::BufferShape`]; nothing was written then.
     #[track_caller]
     pub fn put<'a, S: Select<D>>(&self, at: S, source: impl Into<ArrayView<'a, T, S::Out>>) -> Result<()> {
-        let section = self.section(&at)?;
-        let source = self.readable(&section, source.into())?;
+        let (section, mut copy) = (self.section(&at)?, None);
+        let source = self.readable(&section, source.into(), &mut copy)?;
         // SAFETY: VIEW-LIVE.
         unsafe { self.put_section(&section, source.as_ptr(), &section.strides(source.strides())) }
     }
@@ -108,17 +108,20 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
         if wanted.eq(buffer) { Ok(()) } else { Err(self.misfit(section, buffer)) }
     }
 
-    /// A source as transfers take it: of the section's shape, all axes forward. The view itself, or a copy.
+    /// A source as transfers take it: of the section's shape, all axes forward. The view itself, or of a copy.
     #[inline]
     fn readable<'a, Out: Dimension>(
         &self,
         section: &Section,
         mut source: ArrayView<'a, T, Out>,
-    ) -> Result<CowArray<'a, T, Out>> {
+        copy: &'a mut Option<Array<T, Out>>,
+    ) -> Result<ArrayView<'a, T, Out>> {
         self.fits(section, source.shape())?;
         turn(section, &mut source);
-        let forward = is_forward(section, &section.strides(source.strides()));
-        Ok(if forward { source.into() } else { source.as_standard_layout().into_owned().into() })
+        if is_forward(section, &section.strides(source.strides())) {
+            return Ok(source);
+        }
+        Ok(copy.insert(source.as_standard_layout().into_owned()).view())
     }
 
     #[cold]
@@ -249,8 +252,8 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         alpha: T,
         source: impl Into<ArrayView<'a, T, S::Out>>,
     ) -> Result<()> {
-        let section = self.section(&at)?;
-        let source = self.readable(&section, source.into())?;
+        let (section, mut copy) = (self.section(&at)?, None);
+        let source = self.readable(&section, source.into(), &mut copy)?;
         // SAFETY: VIEW-LIVE.
         unsafe { self.accumulate_section(&section, alpha, source.as_ptr(), &section.strides(source.strides())) }
     }
@@ -311,6 +314,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 /// Turns the axes that a section runs along backwards.
 #[inline]
 fn turn<S: RawData, D: Dimension>(section: &Section, buffer: &mut ArrayBase<S, D>) {
+    if !section.backward.contains(&true) {
+        return;
+    }
     let kept = section.backward.iter().zip(section.kept.iter()).filter(|(_, kept)| **kept);
     for (axis, (backward, _)) in kept.enumerate() {
         if *backward {

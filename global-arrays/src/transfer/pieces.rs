@@ -73,13 +73,11 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     #[inline]
     pub(crate) fn lone_piece(&self, section: &Section, strides: &Axes<isize>) -> Option<Piece<T>> {
         let Section { start, len, step, .. } = section;
-        let block = self
+        let place = self
             .distribution
-            .block_around(start, |axis| len[axis].checked_sub(1).map(|more| start[axis] + more * step[axis]))?;
-        let place = self.distribution.place(&block);
-        let offset = place.at(start, &self.distribution.block(&block).start());
+            .place_around(start, |axis| len[axis].checked_sub(1).map(|more| start[axis] + more * step[axis]))?;
         let piece = |axis: usize| (strides[axis].unsigned_abs(), place.strides[axis] * step[axis]);
-        Some(Piece::new(0, self.region.at(place.rank, offset), len, piece))
+        Some(Piece::new(0, self.region.at(place.rank, place.offset), len, piece))
     }
 
     /// Splits a section by block, for a buffer with these distances between neighbours along each axis.
