@@ -7,6 +7,9 @@ use crate::axes::Axes;
 /// from neighbours then).
 pub(crate) fn choose(shape: &[usize], ranks: usize, min_block: &[usize]) -> Axes<usize> {
     let dims = shape.len();
+    if dims == 0 {
+        return Axes::splat(dims, 1);
+    }
     let most = Axes::from_fn(dims, |axis| (shape[axis] / min_block[axis].max(1)).max(1));
     let mut search =
         Search { shape, most, grid: Axes::splat(dims, 1), best: Axes::splat(dims, 1), surface: f64::INFINITY };
@@ -30,8 +33,10 @@ struct Search<'a> {
 impl Search<'_> {
     /// Tries all ways to write `used` as a product over the axes from `axis` on.
     fn split(&mut self, axis: usize, used: usize) {
-        if axis == self.grid.len() {
-            if used == 1 {
+        if axis + 1 == self.grid.len() {
+            // What is left goes to the last axis, whole.
+            if used <= self.most[axis] {
+                self.grid[axis] = used;
                 self.consider();
             }
             return;
