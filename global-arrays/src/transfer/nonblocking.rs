@@ -184,16 +184,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         let source = laid_forward(&section, source);
         let (first, strides) = start_of(&section, &source);
         let mut under_way = self.under_way(source);
+        let handle = &mut under_way.pending.handle;
         // SAFETY: VIEW-LIVE.
-        unsafe {
-            self.accumulate_section_nb(
-                self.group.world(),
-                &section,
-                alpha,
-                (first, &strides),
-                &mut under_way.pending.handle,
-            )?
-        };
+        unsafe { self.accumulate_section_nb(self.group.world(), &section, alpha, (first, &strides), handle)? };
         Ok(under_way)
     }
 }

@@ -74,8 +74,12 @@ struct End<'a>(&'a World, &'a RefCell<Vec<NbHandle>>);
 impl End<'_> {
     /// Waits for everything, and reports the first refusal.
     fn wait(&self) -> armci_core::Result<()> {
-        let started = self.1.take();
-        started.into_iter().fold(Ok(()), |outcome, mut handle| outcome.and(self.0.wait_for(&mut handle)))
+        let mut outcome = Ok(());
+        for mut handle in self.1.take() {
+            let waited = self.0.wait_for(&mut handle);
+            outcome = outcome.and(waited);
+        }
+        outcome
     }
 }
 
