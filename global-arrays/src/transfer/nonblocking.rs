@@ -91,16 +91,15 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     ///
     /// let world = armci_core::World::init()?;
     /// let a = GlobalArray::<f64>::builder(&world, "a", [64, 64]).filled(0.5).create()?;
+    /// let tile = |number: usize| a.get_nb([16 * number..16 * number + 16, 0..64]);
     /// // The next tile is on its way while this one is worked on.
-    /// let mut sum = 0.0;
-    /// let mut next = Some(a.get_nb([0..16, 0..64])?);
-    /// for tile in 1..=4 {
-    ///     let Some(here) = next.take() else { break };
-    ///     if tile < 4 {
-    ///         next = Some(a.get_nb([16 * tile..16 * tile + 16, 0..64])?);
-    ///     }
+    /// let (mut sum, mut here) = (0.0, tile(0)?);
+    /// for number in 1..4 {
+    ///     let next = tile(number)?;
     ///     sum += here.wait()?.sum();
+    ///     here = next;
     /// }
+    /// sum += here.wait()?.sum();
     /// assert_eq!(sum, 0.5 * 64.0 * 64.0);
     /// a.destroy()?;
     /// world.finalize()?;
