@@ -99,6 +99,31 @@ pub enum Error {
         patch: String,
     },
 
+    /// A matrix with which equations cannot be solved.
+    #[error("array '{array}' is singular: pivot {pivot} of its LU factors is zero, or no number")]
+    Singular {
+        /// The array's name.
+        array: String,
+        /// The pivot, counted from 0.
+        pivot: usize,
+    },
+
+    /// A matrix that has no Cholesky factor.
+    #[error("array '{array}' is not positive definite: pivot {pivot} of its Cholesky factor is not positive")]
+    NotPositiveDefinite {
+        /// The array's name.
+        array: String,
+        /// The pivot, counted from 0.
+        pivot: usize,
+    },
+
+    /// Eigenvalues that were not found.
+    #[error("array '{array}': the iteration for its eigenvalues did not converge; are all elements numbers?")]
+    NoConvergence {
+        /// The array's name.
+        array: String,
+    },
+
     /// A transfer that the runtime below refused.
     #[error("{patch} of array '{array}', on rank {rank}: {source}")]
     Transfer {

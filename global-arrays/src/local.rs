@@ -102,15 +102,15 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
         }))
     }
 
-    /// A patch, if it lies in one block of this rank.
-    pub(crate) fn own_part(&self, patch: &Patch) -> Result<Option<OwnPart<T>>> {
-        let mut touched = self.distribution.touched(patch);
-        let Some(block) = touched.is_single().then(|| touched.next()).flatten() else { return Ok(None) };
-        let place = self.distribution.place(&block);
-        if place.rank != self.group.rank() {
-            return Ok(None);
-        }
-        Ok(Some(part(self.own_memory()?, &self.distribution.block(&block), patch, &place)))
+    /// A patch in the memory of the rank that owns it, if that is one rank of this node, and the patch lies in one block.
+    pub(crate) fn near_part(&self, patch: &Patch) -> Option<OwnPart<T>> {
+        let place = self.distribution.place_around(&patch.start(), |axis| {
+            let range = patch.range(axis);
+            range.end.checked_sub(1).filter(|last| range.start <= *last)
+        })?;
+        let start = self.group.world().address(&self.region, place.rank).ok()?;
+        let start = start.cast::<T>().wrapping_add(place.offset);
+        Some(OwnPart { patch: *patch, start, strides: place.strides })
     }
 
     /// Where the memory of this rank's blocks begins.

@@ -10,6 +10,8 @@ mod queries;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::axes::{Axes, advance};
 use crate::patch::Patch;
 
@@ -322,6 +324,15 @@ impl Distribution {
         let reach =
             Patch::from_fn(dims, |axis| if empty { 0..0 } else { self.cuts[axis].pieces_of(patch.range(axis)) });
         Blocks { first: reach.start(), counts: reach.shape(), next: (!empty).then(|| Axes::splat(dims, 0)) }
+    }
+
+    /// The pieces that blocks cut a range along an axis into.
+    pub(crate) fn pieces_along(&self, axis: usize, range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
+        let cut = &self.cuts[axis];
+        cut.pieces_of(range.clone()).map(move |piece| {
+            let piece = cut.piece(piece);
+            piece.start.max(range.start)..piece.end.min(range.end)
+        })
     }
 
     /// The block that `rank` owns, where ranks have one block each: empty if it owns nothing. (`NGA_Distribution`)

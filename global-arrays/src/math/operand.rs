@@ -202,9 +202,9 @@ impl<'a, U: Pod, D: Dimension> Source<'a, U, D> {
             return Ok(Beside::Fetched(taken));
         }
         let wanted = self.slice.beside_patch(piece, &self.target);
-        match self.slice.array.own_part(&wanted)? {
+        match self.slice.array.near_part(&wanted) {
             // SAFETY: OWN-BLOCK.
-            Some(own) => Ok(Beside::InPlace(unsafe { OwnPart::cells(&own) })),
+            Some(near) => Ok(Beside::InPlace(unsafe { OwnPart::cells(&near) })),
             None => Ok(Beside::Fetched(self.slice.array.get(wanted)?)),
         }
     }

@@ -8,8 +8,8 @@
 //! mutable view, ours alone); its pointer and strides, with a section of its shape, describe no others.
 #![allow(unsafe_code)]
 
-mod periodic;
 mod nonblocking;
+mod periodic;
 mod pieces;
 mod scope;
 

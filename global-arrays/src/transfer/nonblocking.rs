@@ -19,8 +19,8 @@ use ndarray::{Array, Dimension};
 use super::{is_forward, turn};
 use crate::array::GlobalArray;
 use crate::error::{Error, Result};
-use crate::group::Group;
 use crate::select::{Section, Select};
+use armci_core::Group;
 
 /// A transfer of a patch under way, and its buffer of `Out` dimensions.
 ///
