@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
 use crate::{
-    accumulate, alignment, arrays, barrier, cached, footprint, idle, meeting, messages, passing, small, start, strided,
-    threads,
+    accumulate, alignment, arrays, barrier, cached, footprint, idle, matmul, meeting, messages, passing, small, start,
+    strided, threads,
 };
 
 /// The longest a job may take.
@@ -65,7 +65,7 @@ const DEFAULTS: [(&str, &str); 11] = [
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 17] = [
+pub static JOBS: [Configuration; 18] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -120,6 +120,7 @@ pub static JOBS: [Configuration; 17] = [
         summarize: counter::summarize,
         ..PAIR
     },
+    Configuration { name: "matmul", once: true, measure: matmul::measure, ..PAIR },
     Configuration { name: "alignment", measure: alignment::measure, summarize: alignment::summarize, ..PAIR },
     Configuration {
         name: "loops",

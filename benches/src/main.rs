@@ -33,6 +33,7 @@ mod json;
 mod limits;
 mod line;
 mod machine;
+mod matmul;
 mod meeting;
 mod messages;
 mod passing;

@@ -13,6 +13,8 @@ pub enum Unit {
     Time,
     /// Time for so many bytes, printed as GB/s; more is better.
     Rate(usize),
+    /// Time for so many floating-point operations, printed as GFLOP/s; more is better.
+    Speed(usize),
     /// A share of 1 that is kept; more is better.
     Share,
     /// A share of 1 that is used; less is better.
@@ -30,6 +32,7 @@ impl Unit {
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::Rate(bytes) => format!("{:.1} GB/s", bytes as f64 / value),
+            Unit::Speed(operations) => format!("{:.1} GFLOP/s", operations as f64 / value),
             Unit::Share => format!("{:.0} %", value * 100.0),
             Unit::Used => format!("{:.3} %", value * 100.0),
             Unit::Count => format!("{value:.0}"),
@@ -45,7 +48,7 @@ impl Unit {
 
     /// What must not be exceeded, in words: a time that must not be exceeded is a rate that must be reached.
     pub fn show_bound(self, bound: f64) -> String {
-        let sign = if matches!(self, Unit::Rate(_)) { ">=" } else { "<=" };
+        let sign = if matches!(self, Unit::Rate(_) | Unit::Speed(_)) { ">=" } else { "<=" };
         format!("{sign} {}", self.show(bound))
     }
 }

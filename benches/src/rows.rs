@@ -5,7 +5,7 @@
 
 use crate::row::Limit::{Best, Machine, Ours};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
-use crate::{alignment, arrays};
+use crate::{alignment, arrays, matmul};
 
 const MIB: usize = crate::contiguous::MIB;
 
@@ -103,6 +103,16 @@ static SMALL: [Row; 12] = [
     among!("get_located", 256, "  among 256"),
     among!("get_located", 10000, "  among 10,000"),
 ];
+
+/// What is computed on arrays.
+static ALGEBRA: [Row; 1] = [Row {
+    name: "matmul",
+    what: "product of 2048x2048 f64, 2 ranks",
+    unit: Unit::Speed(matmul::OPERATIONS),
+    limit: Some(Ours("matmul_local")),
+    bound: Some(Bound::share(0.85)),
+    ..ROW
+}];
 
 /// A fetch-and-add, which may take as long as a line takes between the cores.
 const fn add(name: &'static str, what: &'static str) -> Row {
@@ -353,7 +363,7 @@ static JOB: [Row; 6] = [
 ];
 
 /// The whole table.
-pub static GROUPS: [Group; 12] = [
+pub static GROUPS: [Group; 13] = [
     Group { title: "Beside ARMCI-MPI (peer)", rows: &BESIDE_PEER },
     Group { title: "Small (limit: a store to the same word)", rows: &SMALL },
     Group { title: "The counter (limit: a line passes between the cores)", rows: &COUNTER },
@@ -366,6 +376,7 @@ pub static GROUPS: [Group; 12] = [
     Group { title: "Together", rows: &TOGETHER },
     Group { title: "Arrays (limit: the runtime's own operation; peer: Global Arrays)", rows: &ARRAYS },
     Group { title: "The job", rows: &JOB },
+    Group { title: "Linear algebra (limit: the library's product of halves, on both cores at once)", rows: &ALGEBRA },
 ];
 
 /// All rows, in order.

@@ -212,6 +212,42 @@
 //!
 //!
 //! # Linear algebra
+//! [`GlobalArray::assign_product`] multiplies arrays, patches of them ([`GlobalSlice::assign_product`]), transposed
+//! ([`GlobalArray::t`]) or adjoint ([`GlobalArray::h`]), of any distributions; and a matrix by a vector, where the
+//! array has one dimension. Equations: [`GlobalArray::solve`], [`GlobalArray::lu_solve`], [`GlobalArray::cholesky_solve`], or,
+//! to solve again and again with the same matrix, its factors: [`GlobalArray::lu`], [`GlobalArray::cholesky`].
+//! [`GlobalArray::spd_invert`]; eigenvalues and vectors: [`GlobalArray::eigh`], [`GlobalArray::eigh_generalized`]. Numbers
+//! are `f32`, `f64` or complex ([`Scalar`]).
+//!
+//! All ranks work on products and factors. The eigenproblem is solved by one, whose memory and time set the limit:
+//! some 10,000 rows. Errors, such as a singular matrix, come to all ranks alike.
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use global_arrays::GlobalArray;
+//! use ndarray::{arr1, arr2, s};
+//!
+//! let world = armci_core::World::init()?;
+//! let make = |name| GlobalArray::<f64>::create(&world, name, [2, 2]);
+//! let (a, b, c) = (make("a")?, make("b")?, make("c")?);
+//! if world.rank() == 0 {
+//!     a.put(.., &arr2(&[[2.0, 1.0], [1.0, 2.0]]))?;
+//!     b.put(.., &arr2(&[[3.0, 5.0], [3.0, 4.0]]))?;
+//! }
+//! c.assign_product(1.0, &a, b.t(), 0.0)?;
+//! assert_eq!(c.get(..)?, arr2(&[[11.0, 10.0], [13.0, 11.0]]));
+//! // Column 0 of c = 2 a (row 1 of b) - 2 (column 0 of c).
+//! c.slice(s![.., 0..1])?.assign_product(2.0, &a, b.slice(s![1..2, ..])?.t(), -2.0)?;
+//! assert_eq!(c.get(s![.., 0])?.to_vec(), [-2.0, -4.0]);
+//! // The x of a x = b, in the place of b.
+//! a.solve(&b)?;
+//! assert!((b.get(..)? - arr2(&[[1.0, 2.0], [1.0, 1.0]])).iter().all(|error| error.abs() < 1e-12));
+//! let energies = a.eigh(&c)?;
+//! assert!((energies - arr1(&[1.0, 3.0])).iter().all(|error| error.abs() < 1e-12));
+//! # for array in [a, b, c] { array.destroy()?; }
+//! # world.finalize()?;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Work
 //! Ranks draw tasks from a [`SharedCounter`]: each of `counter.tasks(n)` is somebody's, once. [`Mutexes`] keep others out
