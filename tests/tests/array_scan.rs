@@ -13,7 +13,7 @@ fn agrees<T: Sample>(world: &World, random: &mut Rng) {
     let ((outer_s, in_s), (outer_m, in_m), (outer_d, in_d)) =
         (around::<Ix1>(&[len], random), around::<Ix1>(&[len], random), around::<Ix1>(&[len], random));
     let (s, source) = mirror::<T, Ix1>(world, outer_s, random, T::draw);
-    let (m, mask) = mirror::<i32, Ix1>(world, outer_m, random, |random| if random.i32(..often) == 0 { -1 } else { 0 });
+    let (m, mask) = mirror::<i32, Ix1>(world, outer_m, random, |random| if random.i32(0..often) == 0 { -1 } else { 0 });
     let (xs, begins) = (patch_of(&source, &in_s), patch_of(&mask, &in_m));
     let (from, at) = (s.slice(in_s).unwrap(), m.slice(in_m).unwrap());
     let chosen = begins.iter().filter(|begins| **begins != 0).count();

@@ -99,7 +99,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
             Ok((0u64, last.map_or(u64::MAX, |last| last as u64)))
         })?;
         let before = parts[..self.array.group.rank()].iter().rev().find(|(_, last)| *last != u64::MAX);
-        let open = match before {
+        let mut open = match before {
             Some((_, last)) if !share.is_empty() => {
                 source.range(*last as usize..*last as usize + 1).map(|found| found[0])
             }
@@ -107,8 +107,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
         };
         // Nobody writes before all have what they want of others.
         let met = self.array.sync();
-        let mut open = met.and(open);
-        self.written(share, |range| {
+        let done = self.written(share, |range| {
             let mut value = std::mem::replace(&mut open, Ok(T::zeroed()))?;
             let (mut values, mask) = (source.range(range.clone())?, mask.range(range.clone())?);
             for (element, begins) in values.iter_mut().zip(mask) {
@@ -119,7 +118,8 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
             }
             open = Ok(value);
             self.put_range(range.start, &values)
-        })
+        });
+        met.and(done)
     }
 
     /// Writes the elements of `source` where `mask` is not zero, one after the other, to the beginning of this patch, and
