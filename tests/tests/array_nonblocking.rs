@@ -150,7 +150,7 @@ fn a_scope_that_fails_or_panics_has_waited() {
         let mut second = Array::zeros((20, 20, 20));
         let caught = catch_unwind(AssertUnwindSafe(|| {
             nonblocking(world, |scope| -> global_arrays::Result<()> {
-                std::mem::forget(scope.get(&array, .., &mut second)?);
+                scope.get(&array, .., &mut second)?;
                 // As a panic, but without a word of it.
                 std::panic::resume_unwind(Box::new("on purpose"));
             })
