@@ -175,7 +175,7 @@ impl World {
     fn meet_other_nodes(&self) -> Result<()> {
         let primary = self.primary()?;
         if self.nodes() > 1 {
-            primary.bootstrap.borrow_mut().all_gather(&[])?;
+            primary.bootstrap.borrow_mut().meet()?;
         }
         Ok(())
     }

@@ -28,6 +28,7 @@ pub use crate::topology::Bind;
 pub use launcher::{Failure, Job, Outcome};
 
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 
 use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
@@ -78,6 +79,32 @@ pub trait Bootstrap: Send {
     /// # Errors
     /// If the launcher is gone, or ended the job.
     fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>>;
+
+    /// Waits until every rank has called it. Collective.
+    ///
+    /// # Errors
+    /// If the launcher is gone, or ended the job.
+    fn meet(&mut self) -> Result<()> {
+        self.all_gather(&[]).map(drop)
+    }
+
+    /// The end of a pipe that tells a neighbour whether this rank lives, if neighbours are to watch each other; a
+    /// launcher of ours watches by itself.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    fn lifeline(&mut self) -> Result<Option<OwnedFd>> {
+        Ok(None)
+    }
+
+    /// Watches a neighbour, whose lifeline this is, if it has one.
+    ///
+    /// # Errors
+    /// If the means for it are lacking.
+    fn watch(&mut self, neighbour: usize, lifeline: Option<OwnedFd>) -> Result<()> {
+        drop((neighbour, lifeline));
+        Ok(())
+    }
 
     /// The orderly end: returns when every rank has called it. Afterwards, leaving with exit code 0
     /// is no failure. Collective.
@@ -139,13 +166,13 @@ pub fn launch<F: FnOnce() -> i32>(ranks: usize, body: F) -> ! {
     std::process::exit(code)
 }
 
-/// 64 bits from the kernel's random number generator.
-fn random_secret() -> Result<u64> {
-    let mut bytes = [0; 8];
+/// Words from the kernel's random number generator.
+pub(crate) fn random<const WORDS: usize>() -> Result<[u64; WORDS]> {
+    let mut words = [0; WORDS];
     std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
+        .and_then(|mut file| file.read_exact(bytemuck::cast_slice_mut(&mut words)))
         .map_err(|source| Error::System { call: "read of /dev/urandom", source })?;
-    Ok(u64::from_le_bytes(bytes))
+    Ok(words)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(crate) mod ledger;
 pub(crate) mod private;
 pub(crate) mod region;
 pub(crate) mod region_cache;
+pub(crate) mod sharing;
 pub(crate) mod window;
 
 pub use region::{GlobalPtr, RegionId};

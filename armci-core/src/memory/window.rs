@@ -4,8 +4,8 @@
 //! pages exist once touched. All slots of a node lie side by side in one
 //! address range that every rank could reserve, agreed when the job starts. So
 //! a pointer means the same on the whole node, and an address resolves to
-//! (rank, offset) by shift and mask. Descriptors are closed once mapped:
-//! nothing lies in a file system, nothing is inherited, and whatever kills a
+//! (rank, offset) by shift and mask. Descriptors are passed over a socket
+//! (`sharing.rs`) and closed once mapped: nothing lies in a file system, nothing is inherited, and whatever kills a
 //! rank frees its memory.
 //!
 //! # Safety
@@ -17,13 +17,14 @@
 
 use std::ffi::c_void;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::MemfdFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::ledger;
+use super::sharing::{self, Gift, Place};
 use crate::error::{Error, Result};
 use crate::job::{Bootstrap, Identity};
 
@@ -58,8 +59,8 @@ pub(crate) struct Joined {
 struct Offer {
     node: u64,
     local_rank: u64,
-    process: u64,
-    descriptor: u64,
+    /// Where the ranks of the node meet, if this is the first of them.
+    place: Place,
     inode: u64,
     shift: u64,
     /// Bit `k`: the `k`-th candidate range is free here.
@@ -76,16 +77,17 @@ impl Window {
         let who = bootstrap.identity().clone();
         let shift = slot_shift(slot, who.local_size);
         let memory = create_memory(who.rank, shift)?;
+        let lifeline = bootstrap.lifeline()?;
         // Two jobs of one in one process must not settle on the same range.
         static JOINING: Mutex<()> = Mutex::new(());
         let _joining = JOINING.lock().unwrap_or_else(PoisonError::into_inner);
-        let stat = rustix::fs::fstat(&memory).map_err(|errno| Error::system("fstat", errno))?;
+        let place = Place::invent()?;
+        let listener = if who.local_rank == 0 && who.local_size > 1 { Some(place.open()?) } else { None };
         let offer = Offer {
             node: who.node as u64,
             local_rank: who.local_rank as u64,
-            process: u64::from(std::process::id()),
-            descriptor: memory.as_raw_fd() as u64,
-            inode: stat.st_ino,
+            place,
+            inode: inode(&memory)?,
             shift: shift.into(),
             candidates: free_candidates((who.local_size as u64) << shift),
         };
@@ -103,12 +105,23 @@ impl Window {
             )));
         }
         let window = Self::reserve(candidate(common.trailing_zeros()), shift, peers.len())?;
-        let map = |(index, peer): (usize, &&Offer)| match index {
-            mine if mine == who.local_rank => window.map(index, &memory),
-            _ => window.map(index, &open_peer(peer)?),
+        let gift = Gift { memory: memory.as_fd(), lifeline: lifeline.as_ref().map(AsFd::as_fd) };
+        let take = |slot: usize, theirs: OwnedFd| {
+            let found = inode(&theirs)?;
+            if found == peers[slot].inode {
+                return window.map(slot, &theirs);
+            }
+            let said = peers[slot].inode;
+            Err(Error::Job(format!(
+                "rank {slot} of this node passed another file (inode {found}) than it said ({said})"
+            )))
         };
-        // The descriptor stays open until here.
-        agree(bootstrap, peers.iter().enumerate().try_for_each(map))?;
+        let shared = window.map(who.local_rank, &memory).and_then(|()| match peers.len() {
+            1 => Ok(None),
+            slots => sharing::share(&peers[0].place, listener.as_ref(), who.local_rank, slots, &gift, take),
+        });
+        let next = agree(bootstrap, shared)?;
+        bootstrap.watch(who.rank - who.local_rank + (who.local_rank + 1) % peers.len(), next)?;
         Ok(Joined { window, nodes: first_ranks(&offers) })
     }
 
@@ -229,33 +242,18 @@ fn create_memory(rank: usize, shift: u32) -> Result<OwnedFd> {
 
 /// Waits until all ranks have mapped what they were to map; one that could not fails all.
 ///
-/// Most likely the neighbour whose memory cannot be opened has died. The launcher then ends the job and says so, if
-/// only nobody spoke before: so one more exchange precedes the error. A dead rank does not take part in it, even if
+/// Most likely the neighbour whose memory cannot be had has died. The launcher then ends the job and says so, if
+/// only nobody spoke before: so one more meeting precedes the error. A dead rank does not take part in it, even if
 /// it still did in the first, and so it never ends.
-fn agree(bootstrap: &mut dyn Bootstrap, mapped: Result<()>) -> Result<()> {
+fn agree<T>(bootstrap: &mut dyn Bootstrap, mapped: Result<T>) -> Result<T> {
     let all = bootstrap.all_gather(&[u8::from(mapped.is_ok())])?;
-    let Some(rank) = all.iter().position(|share| share[..] != [1]) else { return Ok(()) };
-    bootstrap.all_gather(&[])?;
+    let Some(rank) = all.iter().position(|share| share[..] != [1]) else { return mapped };
+    bootstrap.meet()?;
     mapped.and(Err(Error::Job(format!("rank {rank} could not map the memory of a neighbour, as it says itself"))))
 }
 
-/// Opens a neighbour's memory, and makes sure that it is what the neighbour spoke of.
-fn open_peer(peer: &Offer) -> Result<OwnedFd> {
-    let path = format!("/proc/{}/fd/{}", peer.process, peer.descriptor);
-    let complain = |what: String| {
-        Error::Job(format!(
-            "the memory of a neighbour on this node, process {}, cannot be mapped: {what}; all ranks of a node must \
-             run as the same user and in the same PID namespace",
-            peer.process
-        ))
-    };
-    let memory = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| complain(format!("opening {path} failed: {errno}")))?;
-    let stat = rustix::fs::fstat(memory.as_fd()).map_err(|errno| Error::system("fstat", errno))?;
-    if stat.st_ino != peer.inode {
-        return Err(complain(format!("{path} is another file (inode {}, not {})", stat.st_ino, peer.inode)));
-    }
-    Ok(memory)
+fn inode(memory: &OwnedFd) -> Result<u64> {
+    rustix::fs::fstat(memory).map(|stat| stat.st_ino).map_err(|errno| Error::system("fstat", errno))
 }
 
 /// What the ranks of this node offer, in the order of their slots.

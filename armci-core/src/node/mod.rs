@@ -113,7 +113,7 @@ impl Node {
             node.ledger().open(memory.unwrap_or_else(fair));
         }
         // Nobody may ask the ledger before it is open.
-        bootstrap.all_gather(&[])?;
+        bootstrap.meet()?;
         node.ledger().grant(size_of::<ControlBlock>() as u64).map_err(|refused| Error::Memory {
             rank: node.who.rank,
             asked: size_of::<ControlBlock>() as u64,

@@ -80,7 +80,7 @@ impl<'a> Watch<'a> {
     /// Starts all ranks. One that cannot be started fails the job.
     pub(super) fn start(job: &'a Job) -> Result<Self> {
         let seats = job.seats()?;
-        let secret = super::super::random_secret()?;
+        let [secret] = super::super::random()?;
         let stream = |captured: bool, target: Target| match captured {
             true => Some(Stream::new(Target::Memory, job.tag_output)),
             false if job.tag_output => Some(Stream::new(target, true)),
