@@ -26,6 +26,18 @@ pub struct Setting {
 /// Every setting that a user may make.
 pub const SETTINGS: &[Setting] = &[
     Setting {
+        name: "ARMCI_BOOTSTRAP",
+        values: "`auto`, `armci-run`, `pmi`, `pmix`, `alone`",
+        default: "`auto`",
+        meaning: "who tells a rank which one it is: `armci-run`, a launcher that speaks PMI-1 over `PMI_FD` (MPICH's `mpiexec`, `srun --mpi=pmi2`), one that speaks PMIx (Open MPI's `mpirun`, `srun --mpi=pmix`), nobody (a job of one), or the first of these that is there",
+    },
+    Setting {
+        name: "ARMCI_VERBOSE",
+        values: "`0`, `1`",
+        default: "`0`",
+        meaning: "whether each rank says on standard error, when it joins, which of these it was and why",
+    },
+    Setting {
         name: "ARMCI_PROGRESS",
         values: "`thread`, `none`",
         default: "`thread`",
@@ -99,6 +111,21 @@ pub const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// Who tells a process which rank it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StartedBy {
+    /// Whichever of the others is there, in their order.
+    Auto,
+    /// Our own launcher.
+    ArmciRun,
+    /// A launcher that speaks PMI-1 over an inherited descriptor.
+    Pmi,
+    /// A launcher that speaks PMIx.
+    Pmix,
+    /// Nobody: a job of one.
+    Alone,
+}
+
 /// Who serves active messages while a rank computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Progress {
@@ -162,6 +189,10 @@ pub enum Conflicts {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
+    /// Who tells this process which rank it is.
+    pub bootstrap: StartedBy,
+    /// Whether to say on standard error who that was, and why.
+    pub verbose: bool,
     /// Who serves active messages while this rank computes.
     pub progress: Progress,
     /// The path of each kind of operation.
@@ -191,6 +222,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
+            bootstrap: StartedBy::Auto,
+            verbose: false,
             progress: Progress::Thread,
             protocol: Protocol::all(Path::Rma),
             slot: None,
@@ -232,6 +265,8 @@ impl Config {
             return Err(Error::Argument(format!("there is no setting {name}")));
         };
         let parsed = match setting.name {
+            "ARMCI_BOOTSTRAP" => parse_started_by(value).map(|launcher| self.bootstrap = launcher),
+            "ARMCI_VERBOSE" => parse_switch(value).map(|verbose| self.verbose = verbose),
             "ARMCI_PROGRESS" => parse_progress(value).map(|progress| self.progress = progress),
             "ARMCI_PROTOCOL" => parse_protocol(value).map(|protocol| self.protocol = protocol),
             "ARMCI_SLOT" => parse_bytes(value)
@@ -267,6 +302,17 @@ fn parse_switch(value: &str) -> Option<bool> {
     match value {
         "0" => Some(false),
         "1" => Some(true),
+        _ => None,
+    }
+}
+
+fn parse_started_by(value: &str) -> Option<StartedBy> {
+    match value {
+        "auto" => Some(StartedBy::Auto),
+        "armci-run" => Some(StartedBy::ArmciRun),
+        "pmi" => Some(StartedBy::Pmi),
+        "pmix" => Some(StartedBy::Pmix),
+        "alone" => Some(StartedBy::Alone),
         _ => None,
     }
 }

@@ -64,6 +64,7 @@
 mod signals;
 mod statistics;
 
+pub use signals::{Blocked, block_all_but_faults};
 pub use statistics::Statistics;
 
 use std::io::{self, Write};
@@ -159,7 +160,7 @@ impl ProgressThread {
         let (report, settled) = mpsc::sync_channel(1);
         let thread = {
             // The new thread inherits the mask, so no signal ever finds it unprepared.
-            let _blocked = signals::block_all_but_faults()?;
+            let _blocked = block_all_but_faults()?;
             let (shared, name) = (Arc::clone(&shared), options.name.clone());
             thread::Builder::new().name(name).spawn(move || {
                 let settling = settle(&options);

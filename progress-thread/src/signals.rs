@@ -16,13 +16,18 @@ const FAULTS: [i32; 7] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
 
 /// Restores the calling thread's mask when dropped.
-pub(crate) struct Blocked {
+#[must_use = "signals are blocked only as long as this lives"]
+#[derive(Debug)]
+pub struct Blocked {
     before: libc::sigset_t,
     own_thread: PhantomData<*const ()>,
 }
 
 /// Blocks all signals but [`FAULTS`] in the calling thread, and in those it starts meanwhile.
-pub(crate) fn block_all_but_faults() -> io::Result<Blocked> {
+///
+/// # Errors
+/// None that a kernel is known to have.
+pub fn block_all_but_faults() -> io::Result<Blocked> {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: PLAIN-SIGNAL-CALLS; `sigfillset` initializes the set that the others read,
     // `pthread_sigmask` the other if it succeeds.

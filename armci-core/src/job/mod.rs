@@ -17,22 +17,30 @@
 //! Everything above sees only [`Bootstrap`]: who we are, where to sit, one exchange and the goodbye.
 //! What serves these four calls is interchangeable.
 
+mod abort;
 mod alone;
+mod choice;
+mod guard;
+mod hosted;
 mod inherited;
 mod launcher;
+mod pmi;
+#[doc(hidden)]
+pub mod pmix;
 mod rank;
 mod ticket;
 mod wire;
 
 pub use crate::topology::Bind;
+pub use abort::Aborter;
 pub use launcher::{Failure, Job, Outcome};
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
+use crate::config::{Config, StartedBy};
 use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
-use ticket::Ticket;
 
 /// Where this process stands in its job. The ranks of a node are consecutive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,34 +126,48 @@ pub trait Bootstrap: Send {
     fn seat(&self) -> Seat {
         topology::quick_seat(self.identity().local_rank, self.identity().local_size)
     }
-}
 
-/// Joins the job this process was started for, or makes it a job of one.
-///
-/// A stale `ARMCI_JOB`, inherited from a rank that started this process as a plain child, is told
-/// from a live one by its descriptor: it must be open, be the very socket the launcher made for this
-/// rank, and answer with the job's secret.
-///
-/// A rank joins once. A second call before [`Bootstrap::goodbye`], also from another process that
-/// stands for the same rank, is no error here but the end of the job: the launcher names the rank
-/// that "joined twice", and this process is among those it ends. A second call after the goodbye is
-/// refused with an error. A process that nobody launched may call as often as it likes; each time it
-/// becomes a job of one.
-///
-/// # Errors
-/// If `ARMCI_JOB` is unreadable, the launcher is gone, or this rank has said goodbye before.
-pub fn bootstrap() -> Result<Box<dyn Bootstrap>> {
-    match Ticket::from_environment()? {
-        Some(ticket) => Ok(Box::new(rank::Launched::join(ticket)?)),
-        None => Ok(Box::new(alone::Alone::new())),
+    /// How a rank that gives up tells whatever started it.
+    fn aborter(&self) -> Aborter {
+        Aborter::default()
     }
 }
 
-/// Whether a launcher of ours started this process as a rank. Costs an environment look-up and one
-/// `fstat`.
+/// Joins the job this process was started for, or makes it a job of one, as `ARMCI_BOOTSTRAP` in the environment asks.
+///
+/// # Errors
+/// As [`bootstrap_by`]; or if a setting is not understood.
+pub fn bootstrap() -> Result<Box<dyn Bootstrap>> {
+    let config = Config::from_env()?;
+    bootstrap_by(config.bootstrap, config.verbose)
+}
+
+/// Joins the job that this launcher, or any, has started this process for, or makes it a job of one. If `verbose`, says
+/// on standard error which it is, and why.
+///
+/// A stale `ARMCI_JOB`, inherited from a rank that started this process as a plain child, is told
+/// from a live one by its descriptor: it must be open, be the very socket the launcher made for this
+/// rank, and answer with the job's secret. A stale `PMI_FD` is not open; behind stale `PMIX_` variables nobody answers.
+///
+/// A rank joins once. Under our launcher a second call before [`Bootstrap::goodbye`], also from another process that
+/// stands for the same rank, is no error here but the end of the job: the launcher names the rank
+/// that "joined twice", and this process is among those it ends. A second call after the goodbye is
+/// refused with an error, under other launchers any second one. A process that nobody launched may call as often as it
+/// likes; each time it becomes a job of one.
+///
+/// # Errors
+/// If the launcher asked for has not started this process; if what it left in the environment is unreadable; if it is
+/// gone, or this rank has said goodbye before; in one of several tasks of Slurm that offers them no way to find each
+/// other.
+pub fn bootstrap_by(launcher: StartedBy, verbose: bool) -> Result<Box<dyn Bootstrap>> {
+    choice::join(launcher, verbose)
+}
+
+/// Whether a launcher started this process as a rank, as far as can be told without asking it; also if what it left in
+/// the environment is an error, which [`bootstrap`] then reports.
 #[must_use]
 pub fn is_rank() -> bool {
-    matches!(Ticket::from_environment(), Ok(Some(_)))
+    choice::is_rank(Config::from_env().map_or(StartedBy::Auto, |config| config.bootstrap))
 }
 
 /// Runs `body` on `ranks` ranks of this very program: in a rank it calls `body` and exits with what
