@@ -149,6 +149,15 @@ impl World {
         fenced
     }
 
+    /// What tells whatever started the job that this rank gives up. Any thread may have it, and use it at any time, also
+    /// when nothing else works any more; then the process is to exit.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] in an attached thread: the thread that joined hands it out.
+    pub fn aborter(&self) -> Result<job::Aborter> {
+        Ok(self.primary()?.bootstrap.borrow().aborter())
+    }
+
     /// Ends an attached thread's communication: completes all it did, and gives its context back, once the last clone of
     /// this handle is gone. (A thread that merely drops its world does the same, but hears of no error.)
     ///

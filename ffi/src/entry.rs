@@ -81,6 +81,7 @@ pub(crate) fn end(code: c_int) -> ! {
     // An exit code has 8 bits.
     let code = if code & 0xff == 0 { FAILED } else { code };
     flush();
+    member::abort(code);
     // SAFETY: may be called at any time. No handlers of `atexit` run: they may wait for ranks that never come.
     unsafe { libc::_exit(code) }
 }

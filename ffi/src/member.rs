@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use armci_core::job::Aborter;
 use armci_core::{Error, Region, Result, World};
 
 /// What a rank is and has.
@@ -56,6 +57,8 @@ thread_local! {
 }
 /// This process's rank, once it has joined.
 static RANK: OnceLock<usize> = OnceLock::new();
+/// What tells the launcher that this rank gives up, once it has joined.
+static ABORTER: OnceLock<Aborter> = OnceLock::new();
 /// Calls of `ARMCI_Init` that `ARMCI_Finalize` has not matched yet. Only the member's thread writes it once it is
 /// not 0, so a load and a store do; others merely look, and nothing else is read on the strength of it.
 static INITS: AtomicUsize = AtomicUsize::new(0);
@@ -85,6 +88,13 @@ pub(crate) fn rank() -> Option<usize> {
     RANK.get().copied()
 }
 
+/// Asks the launcher for the end of the job, if it does not see to that by itself; any thread may.
+pub(crate) fn abort(code: i32) {
+    if let Some(aborter) = ABORTER.get() {
+        aborter.abort(code, "a rank gave up");
+    }
+}
+
 /// Whether there is a member now; any thread may ask.
 pub(crate) fn is_joined() -> bool {
     INITS.load(Ordering::Relaxed) > 0
@@ -97,6 +107,8 @@ pub(crate) fn join() -> Result<()> {
         let world = World::init()?;
         // A job of one may be joined again, and is the same rank again.
         RANK.get_or_init(|| world.rank());
+        let aborter = world.aborter()?;
+        ABORTER.get_or_init(|| aborter);
         MEMBER.set(Some(Box::leak(Box::new(Member { world, allocations: RefCell::default() }))));
     } else {
         member()?;

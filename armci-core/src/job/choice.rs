@@ -13,6 +13,7 @@
 //! `mpiexec`, or the other way round, if the outer one's socket leaks through the inner (Hydra closes none). Then the one
 //! whose launcher was started by the other's counts.
 
+use std::io::Write;
 use std::os::fd::BorrowedFd;
 
 use rustix::net::sockopt::socket_peercred;
@@ -63,7 +64,9 @@ pub(super) fn join(asked: StartedBy, verbose: bool) -> Result<Box<dyn Bootstrap>
     if verbose {
         let who = joined.identity();
         let but = if found.but.is_empty() { String::new() } else { format!(" ({})", found.but.join("; ")) };
-        eprintln!("armci: rank {} of {}: {}{but}", who.rank, who.size, found.because);
+        // In one piece, as other ranks write too; without a reader nobody is to be told.
+        let line = format!("armci: rank {} of {}: {}{but}\n", who.rank, who.size, found.because);
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
     Ok(joined)
 }

@@ -1,6 +1,6 @@
 //! Who watches, where the launcher may not: each rank its neighbour, and what started it.
 //!
-//! Every rank holds the writing end of a pipe, its lifeline; the rank before it on the node holds the reading end. A rank
+//! Every rank holds one end of a socket pair, its lifeline; the rank before it on the node holds the other. A rank
 //! that leaves in order writes a byte first. One that dies does not, and the kernel closes its end: whoever reads that
 //! ends the job. So each rank watches one other, whatever their number, with two descriptors and one thread that
 //! sleeps. The parent is watched too, by a descriptor of its process: a launcher that was killed cannot end its ranks.
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::retry_on_intr;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdFlags, Signal};
 
@@ -57,9 +58,9 @@ impl Guard {
 
     /// The end of this rank's lifeline that a neighbour is to have.
     pub(super) fn lifeline(&mut self) -> Result<OwnedFd> {
-        let (read, write) = pipe()?;
-        self.own = Some(write);
-        Ok(read)
+        let (ours, theirs) = lifeline()?;
+        self.own = Some(ours);
+        Ok(theirs)
     }
 
     /// Begins to watch.
@@ -100,8 +101,8 @@ impl Guard {
     /// Ends the watch, and tells whoever watches this rank that it leaves in order.
     pub(super) fn stop(&mut self) {
         if let Some(own) = self.own.take() {
-            // Without a reader nobody is to be told.
-            let _ = rustix::io::write(&own, &[1]);
+            // Without a reader nobody is to be told, which no signal need say.
+            let _ = rustix::net::send(&own, &[1], SendFlags::NOSIGNAL);
         }
         if let Some(OnDuty { thread, stop }) = self.on_duty.take() {
             drop(stop);
@@ -109,6 +110,13 @@ impl Guard {
             let _ = thread.join();
         }
     }
+}
+
+/// Sockets rather than a pipe: writing to one that nobody reads need not raise `SIGPIPE`.
+fn lifeline() -> Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(|errno| Error::system("socketpair", errno))
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd)> {
@@ -165,11 +173,11 @@ mod tests {
     #[test]
     fn a_death_is_told_from_a_goodbye_and_from_the_end_of_the_watch() {
         let (_open, stop) = pipe().unwrap();
-        let (lifeline, own) = pipe().unwrap();
+        let (lifeline, own) = super::lifeline().unwrap();
         drop(own);
         assert_eq!(keep(watched(lifeline), &_open), Some("gone".into()));
 
-        let (lifeline, own) = pipe().unwrap();
+        let (lifeline, own) = super::lifeline().unwrap();
         rustix::io::write(&own, &[1]).unwrap();
         drop(own);
         let (stopped, other) = pipe().unwrap();

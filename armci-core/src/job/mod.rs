@@ -96,7 +96,7 @@ pub trait Bootstrap: Send {
         self.all_gather(&[]).map(drop)
     }
 
-    /// The end of a pipe that tells a neighbour whether this rank lives, if neighbours are to watch each other; a
+    /// The end of a line that tells a neighbour whether this rank lives, if neighbours are to watch each other; a
     /// launcher of ours watches by itself.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ struct Greeting {
 #[derive(Debug)]
 pub(crate) struct Gift<'a> {
     pub(crate) memory: BorrowedFd<'a>,
-    /// A pipe whose other end only this rank holds, if its bootstrap wants the ranks to watch each other.
+    /// One end of a line whose other end only this rank holds, if its bootstrap wants the ranks to watch each other.
     pub(crate) lifeline: Option<BorrowedFd<'a>>,
 }
 

@@ -1,5 +1,6 @@
 //! Compiling C in a test.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -15,7 +16,12 @@ pub fn scratch(name: &str) -> PathBuf {
 
 /// The C compiler, with warnings as errors.
 pub fn cc() -> Command {
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+}
+
+/// Another compiler, in the same way.
+pub fn compiler(program: impl AsRef<OsStr>) -> Command {
+    let mut cc = Command::new(program);
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-O1"]);
     cc
 }

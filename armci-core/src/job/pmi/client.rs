@@ -3,14 +3,14 @@
 //! Values are text of limited length: bytes travel as hexadecimal digits, in as many pieces as it takes, the first of
 //! which begins with their number. Keys carry the rank, as all ranks share one space.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::FdFlags;
 
 use super::super::abort::Aborter;
 use super::super::hosted::KeyValues;
-use super::wire::{self, ask, from_hex, to_hex};
+use super::wire::{ask, from_hex, to_hex};
 use super::{Place, leave};
 use crate::error::{Error, Result};
 
@@ -41,6 +41,7 @@ impl Client {
     pub(in super::super) fn connect(place: &Place) -> Result<Self> {
         let inherited = place.socket()?;
         let client = Self::over(inherited, place.rank, place.size)?;
+        leave::prepare(client.socket.clone(), place.rank)?;
         // A program that this rank starts is none, and finds PMI_FD stale.
         rustix::io::fcntl_setfd(inherited, FdFlags::CLOEXEC)
             .map_err(|errno| Error::system("fcntl on PMI_FD", errno))?;
@@ -121,12 +122,13 @@ impl KeyValues for Client {
         let socket = self.socket.clone();
         Aborter::new(move |code, _| {
             // If the launcher does not hear it, it sees this process end.
-            let _ = wire::tell(socket.as_fd(), &format!("cmd=abort exitcode={code}"));
+            let _ = leave::abort(&socket, code);
         })
     }
 
     fn finish(&mut self) -> Result<()> {
-        leave::at_exit(self.socket.clone())
+        leave::goodbye();
+        Ok(())
     }
 }
 

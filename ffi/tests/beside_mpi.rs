@@ -1,0 +1,257 @@
+//! Programs started by the launchers of MPIs, with and without an MPI in the same process.
+//!
+//! What is not installed is not tested, and a line says so; `scripts/install-packages launchers` installs it.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{cc, compiler, package, run, scratch};
+
+/// A launcher, and the compiler that goes with it, as Debian names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mpi {
+    name: &'static str,
+    launcher: &'static str,
+    options: &'static [&'static str],
+    compiler: &'static str,
+    /// What `ARMCI_VERBOSE=1` says of it.
+    says: &'static str,
+}
+
+const OPEN_MPI: Mpi = Mpi {
+    name: "openmpi",
+    launcher: "mpirun.openmpi",
+    options: &["--oversubscribe"],
+    compiler: "mpicc.openmpi",
+    says: "a launcher that speaks PMIx",
+};
+const MPICH: Mpi = Mpi {
+    name: "mpich",
+    launcher: "mpiexec.hydra",
+    options: &[],
+    compiler: "mpicc.mpich",
+    says: "a launcher that speaks PMI-1",
+};
+
+/// How long a job may take: a machine with more tests than cores is slow.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How soon a job is to end after one of its ranks has.
+const SOON: Duration = Duration::from_secs(10);
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// The MPIs of these that are here.
+fn installed(wanted: &[Mpi]) -> Vec<Mpi> {
+    let here = |mpi: &Mpi| {
+        let missing = [mpi.launcher, mpi.compiler].into_iter().find(|program| !is_installed(program));
+        if let Some(missing) = missing {
+            // Past the test harness, which keeps the words of tests that pass.
+            let line = format!("SKIPPED beside {}: {missing} is not installed\n", mpi.name);
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+        missing.is_none()
+    };
+    wanted.iter().copied().filter(here).collect()
+}
+
+/// Compiles the program of this test, to a file of its own, so that its processes can be told from others'.
+fn compile(with_mpi: Option<Mpi>, name: &str) -> PathBuf {
+    let program = scratch(&format!("beside-mpi-{name}"));
+    let library = std::env::current_exe().unwrap().with_file_name("libarmci.so");
+    assert!(library.is_file(), "{} should have been built with this test", library.display());
+    let directory = library.parent().unwrap().to_str().unwrap();
+    let mut cc = with_mpi.map_or_else(cc, |mpi| compiler(mpi.compiler));
+    cc.arg("-D_DEFAULT_SOURCE").arg(if with_mpi.is_some() { "-DWITH_MPI" } else { "-DARMCI_NO_MPI" });
+    cc.arg("-I").arg(package().join("include")).arg(package().join("tests/c/beside_mpi.c"));
+    cc.arg("-o").arg(&program).args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"]);
+    run(&mut cc);
+    program
+}
+
+/// A launcher's command line up to the program.
+fn launcher(mpi: Mpi, ranks: usize) -> Command {
+    let mut command = Command::new(mpi.launcher);
+    command.args(mpi.options).args(["-n", &ranks.to_string()]);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("ARMCI_VERBOSE", "1");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What came of a job.
+#[derive(Debug)]
+struct Ended {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+    took: Duration,
+}
+
+/// Reads all of a pipe, meanwhile.
+fn reader(pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = BufReader::new(pipe).read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Waits for a job's end; one that takes too long is killed, and fails the test.
+fn wait(mut child: Child, limit: Duration) -> Ended {
+    let begin = Instant::now();
+    let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
+    let mut status = None;
+    while begin.elapsed() < limit && status.is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+        status = child.try_wait().unwrap();
+    }
+    let took = begin.elapsed();
+    if status.is_none() {
+        child.kill().unwrap();
+    }
+    let text = |reader: Option<std::thread::JoinHandle<String>>| reader.map_or_else(String::new, |r| r.join().unwrap());
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    let Some(status) = status else { panic!("not done after {limit:?}:\n{stdout}\n{stderr}") };
+    Ended { status, stdout, stderr, took }
+}
+
+/// The processes that run a program.
+fn processes(program: &Path) -> Vec<u32> {
+    let numbers =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|process| std::fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|exe| exe == program))
+        .collect()
+}
+
+/// Nothing is left of a job: no process, at the latest soon, and no file of ours.
+fn nothing_is_left(program: &Path) {
+    let begin = Instant::now();
+    while !processes(program).is_empty() {
+        assert!(begin.elapsed() < SOON, "{:?} still run {}", processes(program), program.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for directory in ["/dev/shm", "/tmp"] {
+        let Ok(entries) = std::fs::read_dir(directory) else { continue };
+        let ours = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("armci-rank");
+        let left: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).filter(ours).collect();
+        assert!(left.is_empty(), "{directory} has {left:?}");
+    }
+}
+
+fn all_done(ended: &Ended, mpi: Mpi, ranks: usize) {
+    assert!(ended.status.success(), "{ended:#?}");
+    let mut lines: Vec<_> = ended.stdout.lines().collect();
+    lines.sort_unstable();
+    let expected: Vec<_> = (0..ranks).map(|rank| format!("rank {rank} of {ranks} done")).collect();
+    assert_eq!(lines, expected, "{ended:#?}");
+    let chosen = ended.stderr.lines().filter(|line| line.starts_with("armci: rank ") && line.contains(mpi.says));
+    assert_eq!(chosen.count(), ranks, "{ended:#?}");
+    assert_eq!(ended.stderr.lines().count(), ranks, "{ended:#?}");
+}
+
+fn ranks_are_those_of_comm_world(mpi: Mpi) {
+    for mpi in installed(&[mpi]) {
+        let program = compile(Some(mpi), &format!("{}-order", mpi.name));
+        for ranks in 1..=4 {
+            for first in ["mpi", "armci"] {
+                for last in ["mpi", "armci"] {
+                    let child = launcher(mpi, ranks).arg(&program).args([first, last, "work"]).spawn().unwrap();
+                    all_done(&wait(child, LIMIT), mpi, ranks);
+                }
+            }
+        }
+        nothing_is_left(&program);
+    }
+}
+
+#[test]
+fn ranks_are_those_of_comm_world_in_open_mpi_whoever_comes_first() {
+    ranks_are_those_of_comm_world(OPEN_MPI);
+}
+
+#[test]
+fn ranks_are_those_of_comm_world_in_mpich_whoever_comes_first() {
+    ranks_are_those_of_comm_world(MPICH);
+}
+
+#[test]
+fn no_mpi_need_be_in_the_program() {
+    for mpi in installed(&[OPEN_MPI, MPICH]) {
+        let program = compile(None, &format!("{}-without", mpi.name));
+        for ranks in 1..=4 {
+            for protocol in ["rma", "am"] {
+                let mut command = launcher(mpi, ranks);
+                let child = command.env("ARMCI_PROTOCOL", protocol).arg(&program).args(["armci", "armci", "work"]);
+                all_done(&wait(child.spawn().unwrap(), LIMIT), mpi, ranks);
+            }
+        }
+        nothing_is_left(&program);
+    }
+}
+
+/// How a job whose highest rank leaves in this way ends.
+fn cut_short(mpi: Mpi, program: &Path, wrapped: bool, how: &str) -> Ended {
+    let mut command = launcher(mpi, 3);
+    if wrapped {
+        // All that the launcher sees of a rank is that this returns 0.
+        command.args(["sh", "-c", "\"$@\" || sleep 0; exit 0", "wrapper"]);
+    }
+    let ended = wait(command.arg(program).args(["armci", "armci", how]).spawn().unwrap(), LIMIT);
+    assert!(!ended.stderr.contains("passed a barrier"), "{ended:#?}");
+    assert!(ended.took < SOON, "{ended:#?}");
+    nothing_is_left(program);
+    ended
+}
+
+fn a_rank_that_leaves_before_its_time_ends_the_job(mpi: Mpi, with_mpi: bool) {
+    for mpi in installed(&[mpi]) {
+        let program = compile(with_mpi.then_some(mpi), &format!("{}-deaths-{with_mpi}", mpi.name));
+        for how in ["killed", "silent", "early", "error"] {
+            let ended = cut_short(mpi, &program, false, how);
+            // Hydra calls it a success if a rank hangs up and exits with 0.
+            assert!(!ended.status.success() || (mpi == MPICH && how == "silent"), "{how}: {ended:#?}");
+            if how == "error" {
+                assert_eq!(ended.status.code(), Some(37), "{ended:#?}");
+                assert!(ended.stderr.contains("armci: rank 2: ARMCI_Error: I give up (code 37)"), "{ended:#?}");
+            }
+        }
+        for how in ["killed", "silent", "error"] {
+            cut_short(mpi, &program, true, how);
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_before_its_time_ends_the_job_under_open_mpi() {
+    a_rank_that_leaves_before_its_time_ends_the_job(OPEN_MPI, false);
+    a_rank_that_leaves_before_its_time_ends_the_job(OPEN_MPI, true);
+}
+
+#[test]
+fn a_rank_that_leaves_before_its_time_ends_the_job_under_mpich() {
+    a_rank_that_leaves_before_its_time_ends_the_job(MPICH, false);
+    a_rank_that_leaves_before_its_time_ends_the_job(MPICH, true);
+}
+
+#[test]
+fn ranks_do_not_outlive_a_launcher_that_is_killed() {
+    for mpi in installed(&[OPEN_MPI, MPICH]) {
+        let program = compile(None, &format!("{}-orphans", mpi.name));
+        let mut child = launcher(mpi, 3).arg(&program).args(["armci", "armci", "stay"]).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for _ in 0..3 {
+            assert_eq!(lines.next().unwrap().unwrap(), "working");
+        }
+        assert_eq!(processes(&program).len(), 3);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        nothing_is_left(&program);
+    }
+}
