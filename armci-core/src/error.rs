@@ -53,7 +53,7 @@ pub enum Error {
     /// A rank of another node, which shares no memory with this one.
     #[error(
         "rank {rank} is on node {node} and this is node {mine}: traffic between nodes needs a transport between nodes, \
-         which is not there yet; start the job without --nodes"
+         which is not there yet; start all ranks on one node (armci-run: without --nodes)"
     )]
     OtherNode {
         /// The rank to be reached; for a collective call of the whole job, the first that cannot be.

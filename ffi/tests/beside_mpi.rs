@@ -255,3 +255,111 @@ fn ranks_do_not_outlive_a_launcher_that_is_killed() {
         nothing_is_left(&program);
     }
 }
+
+/// Runs a command that must succeed; the lines that say who was found to have started what, and those of ranks that are
+/// done.
+fn chosen_and_done(command: &mut Command) -> (Vec<String>, Vec<String>) {
+    let ended = wait(command.spawn().unwrap(), LIMIT);
+    assert!(ended.status.success(), "{command:?}: {ended:#?}");
+    let lines = |text: &str, wanted: &str| {
+        let mut lines: Vec<_> = text.lines().filter(|line| line.starts_with(wanted)).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    (lines(&ended.stderr, "armci: rank "), lines(&ended.stdout, "rank "))
+}
+
+/// `armci-run`, if it has been built where cargo puts programs.
+fn armci_run() -> Option<PathBuf> {
+    let directory = std::env::current_exe().unwrap().parent()?.parent()?.to_owned();
+    let program = directory.join("armci-run");
+    if !program.is_file() {
+        let _ = std::io::stderr()
+            .write_all(b"SKIPPED within armci-run: it has not been built (cargo build -p armci-run)\n");
+    }
+    Some(program).filter(|program| program.is_file())
+}
+
+#[test]
+fn of_launchers_within_launchers_the_innermost_counts() {
+    let mpis = installed(&[OPEN_MPI, MPICH]);
+    let program = compile(None, "nested");
+    let innermost = |mut command: Command, inner: &[String], says: &str| {
+        let (chosen, done) = chosen_and_done(command.args(inner).arg(&program).args(["armci", "armci", "work"]));
+        assert_eq!(done, ["rank 0 of 2 done", "rank 1 of 2 done"], "{command:?}: {chosen:?}");
+        assert!(chosen.len() == 2 && chosen.iter().all(|line| line.contains(says)), "{command:?}: {chosen:?}");
+    };
+    let words = |mpi: Mpi| {
+        let words = [mpi.launcher].into_iter().chain(mpi.options.iter().copied()).chain(["-n", "2"]);
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for outer in &mpis {
+        for inner in &mpis {
+            // Open MPI refuses to start itself.
+            if (*outer, *inner) != (OPEN_MPI, OPEN_MPI) {
+                innermost(launcher(*outer, 1), &words(*inner), inner.says);
+            }
+        }
+    }
+    let Some(ours) = armci_run() else { return };
+    let ours = [ours.to_str().unwrap().to_owned(), "-n".into(), "2".into()];
+    for mpi in mpis {
+        innermost(launcher(mpi, 1), &ours, "armci-run");
+        let mut outer = Command::new(&ours[0]);
+        outer.args(["-n", "1"]).env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        outer.env("ARMCI_VERBOSE", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
+        innermost(outer, &words(mpi), mpi.says);
+    }
+}
+
+#[test]
+fn variables_that_outlived_their_launcher_make_a_job_of_one() {
+    for mpi in installed(&[OPEN_MPI, MPICH]) {
+        let program = compile(None, &format!("{}-stale", mpi.name));
+        let output = launcher(mpi, 1).arg("env").output().unwrap();
+        let mut late = Command::new(&program);
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            if let Some((name, value)) = line.split_once('=').filter(|(name, _)| name.starts_with("PMI")) {
+                late.env(name, value);
+            }
+        }
+        late.args(["armci", "armci", "work"]).env("ARMCI_VERBOSE", "1").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (chosen, done) = chosen_and_done(&mut late);
+        assert_eq!(done, ["rank 0 of 1 done"]);
+        assert!(chosen[0].contains("a job of one") && chosen[0].contains("stale"), "{chosen:?}");
+    }
+}
+
+#[test]
+fn a_program_that_a_rank_starts_is_a_job_of_one() {
+    for mpi in installed(&[OPEN_MPI, MPICH]) {
+        let program = compile(None, &format!("{}-children", mpi.name));
+        let (chosen, done) = chosen_and_done(launcher(mpi, 2).arg(&program).args(["armci", "armci", "child"]));
+        assert_eq!(
+            done,
+            ["rank 0 of 1 done", "rank 0 of 1 done", "rank 0 of 2 done", "rank 1 of 2 done"],
+            "{chosen:?}"
+        );
+        nothing_is_left(&program);
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_what_counts() {
+    for mpi in installed(&[OPEN_MPI, MPICH]) {
+        let program = compile(None, &format!("{}-asked", mpi.name));
+        let (right, wrong) = if mpi == OPEN_MPI { ("pmix", "pmi") } else { ("pmi", "pmix") };
+        let asked = |word: &str| {
+            let mut command = launcher(mpi, 2);
+            command.env("ARMCI_BOOTSTRAP", word).arg(&program).args(["armci", "armci", "work"]);
+            command
+        };
+        assert_eq!(chosen_and_done(&mut asked(right)).1, ["rank 0 of 2 done", "rank 1 of 2 done"]);
+        assert_eq!(chosen_and_done(&mut asked("alone")).1, ["rank 0 of 1 done", "rank 0 of 1 done"]);
+        for word in [wrong, "armci-run", "mpirun"] {
+            let ended = wait(asked(word).spawn().unwrap(), LIMIT);
+            assert!(!ended.status.success(), "{ended:#?}");
+            assert!(ended.stderr.contains("ARMCI_BOOTSTRAP=") && ended.stderr.contains(word), "{ended:#?}");
+        }
+    }
+}

@@ -18,6 +18,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::net::sockopt::socket_peercred;
 
+use super::descent::descends;
 use super::hosted::Hosted;
 use super::ticket::Ticket;
 use super::{Bootstrap, alone, inherited, pmi, pmix, rank};
@@ -45,23 +46,25 @@ struct Found {
 /// Joins the job that this process was started for; `verbose`: and says on standard error which that is, and why.
 pub(super) fn join(asked: StartedBy, verbose: bool) -> Result<Box<dyn Bootstrap>> {
     let mut found = find(asked)?;
+    let mut aloud = verbose;
     let joined: Box<dyn Bootstrap> = match found.way {
         Way::ArmciRun(ticket) => Box::new(rank::Launched::join(ticket)?),
         Way::Pmi(place) => Box::new(Hosted::join(pmi::Client::connect(&place)?)?),
         Way::Alone => Box::new(alone::Alone::new()),
         Way::Pmix => match pmix::Client::connect()? {
             Ok(client) => Box::new(Hosted::join(client)?),
-            Err(pmix::Unreachable(why)) if asked == StartedBy::Pmix => return Err(missing("pmix", &why)),
-            Err(pmix::Unreachable(why)) => {
-                tracing::warn!("{why}; looking further");
-                found.but.push(why);
+            Err(pmix::Stale { why, .. }) if asked == StartedBy::Pmix => return Err(missing("pmix", &why)),
+            Err(pmix::Stale { why, sure }) => {
                 one_of_several_tasks(|name| std::env::var(name).ok())?;
+                found.but.push(why);
                 found.because = "nobody is left to ask: a job of one".into();
+                // A launcher that cannot be reached is not far from one that is gone, and many jobs of one look like one job.
+                aloud |= !sure;
                 Box::new(alone::Alone::new())
             }
         },
     };
-    if verbose {
+    if aloud {
         let who = joined.identity();
         let but = if found.but.is_empty() { String::new() } else { format!(" ({})", found.but.join("; ")) };
         // In one piece, as other ranks write too; without a reader nobody is to be told.
@@ -167,19 +170,6 @@ fn is_within(inner: &pmi::Place, outer: &Ticket) -> bool {
     matches!((inner, outer), (Some(inner), Some(outer)) if descends(inner.get(), outer.get()))
 }
 
-/// Whether a process descends from another.
-fn descends(mut process: i32, ancestor: i32) -> bool {
-    while process > 1 {
-        if process == ancestor {
-            return true;
-        }
-        let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/status")) else { return false };
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        process = parent.and_then(|text| text.trim().parse().ok()).unwrap_or_default();
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,12 +193,5 @@ mod tests {
         for variables in [&[][..], &batch, &script, &single] {
             slurm(variables).unwrap();
         }
-    }
-
-    #[test]
-    fn a_process_descends_from_itself_and_its_parents() {
-        let (child, parent) = (std::process::id() as i32, std::os::unix::process::parent_id() as i32);
-        assert!(descends(child, child) && descends(child, parent));
-        assert!(!descends(parent, child) && !descends(0, 0) && !descends(-1, 5));
     }
 }

@@ -58,7 +58,7 @@ impl Guard {
 
     /// The end of this rank's lifeline that a neighbour is to have.
     pub(super) fn lifeline(&mut self) -> Result<OwnedFd> {
-        let (ours, theirs) = lifeline()?;
+        let (ours, theirs) = socket_pair()?;
         self.own = Some(ours);
         Ok(theirs)
     }
@@ -113,7 +113,7 @@ impl Guard {
 }
 
 /// Sockets rather than a pipe: writing to one that nobody reads need not raise `SIGPIPE`.
-fn lifeline() -> Result<(OwnedFd, OwnedFd)> {
+fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .map_err(|errno| Error::system("socketpair", errno))
@@ -173,11 +173,11 @@ mod tests {
     #[test]
     fn a_death_is_told_from_a_goodbye_and_from_the_end_of_the_watch() {
         let (_open, stop) = pipe().unwrap();
-        let (lifeline, own) = super::lifeline().unwrap();
+        let (lifeline, own) = socket_pair().unwrap();
         drop(own);
         assert_eq!(keep(watched(lifeline), &_open), Some("gone".into()));
 
-        let (lifeline, own) = super::lifeline().unwrap();
+        let (lifeline, own) = socket_pair().unwrap();
         rustix::io::write(&own, &[1]).unwrap();
         drop(own);
         let (stopped, other) = pipe().unwrap();

@@ -20,6 +20,7 @@
 mod abort;
 mod alone;
 mod choice;
+mod descent;
 mod guard;
 mod hosted;
 mod inherited;

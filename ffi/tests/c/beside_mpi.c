@@ -1,6 +1,6 @@
 /* A program that uses ARMCI, and perhaps MPI: beside_mpi FIRST LAST HOW
    FIRST initialises first, and LAST finalises last: mpi or armci (without MPI, both say armci).
-   HOW: work, or how the highest rank leaves before its time. */
+   HOW: work; child: the same, and start a program; stay; or how the highest rank leaves before its time. */
 #include "check.h"
 
 #include <signal.h>
@@ -93,7 +93,11 @@ int main(int argc, char **argv) {
         fflush(stdout);
         for (;;) pause();
     }
-    if (!is(how, "work")) {
+    if (is(how, "child")) {
+        char command[4096];
+        CHECK(snprintf(command, sizeof command, "%s armci armci work", argv[0]) < (int)sizeof command);
+        CHECK(system(command) == 0);
+    } else if (!is(how, "work")) {
         if (me == nproc - 1) leave(how);
         ARMCI_Barrier();
         fprintf(stderr, "rank %d passed a barrier that the highest rank never entered\n", me);

@@ -2,10 +2,12 @@
 
 use std::env;
 use std::ffi::c_int;
+use std::os::fd::OwnedFd;
 
 use super::super::abort::Aborter;
 use super::super::hosted::KeyValues;
 use super::abi::{self, Process};
+use super::claim::{Claim, claim};
 use super::library::Library;
 use crate::error::{Error, Result};
 
@@ -15,11 +17,16 @@ pub(in super::super) struct Client {
     library: Library,
     myself: Process,
     size: usize,
+    _claim: OwnedFd,
 }
 
-/// The server that the environment names does not answer: its variables have outlived it.
+/// Why what the environment says is not about this process: its server does not answer, or it is about an ancestor.
 #[derive(Debug)]
-pub(in super::super) struct Unreachable(pub(in super::super) String);
+pub(in super::super) struct Stale {
+    pub(in super::super) why: String,
+    /// Whether that is beyond doubt.
+    pub(in super::super) sure: bool,
+}
 
 /// The rank that the environment speaks of, or what it lacks.
 pub(in super::super) fn named_in_environment() -> std::result::Result<String, String> {
@@ -38,14 +45,23 @@ impl Client {
     /// Says hello.
     ///
     /// # Errors
-    /// If the library is missing, or the server refuses. That it is not there is no error of this kind.
-    pub(in super::super) fn connect() -> Result<std::result::Result<Self, Unreachable>> {
+    /// If the library is missing, the server refuses, or another process stands for this rank.
+    pub(in super::super) fn connect() -> Result<std::result::Result<Self, Stale>> {
+        let variable = |name| env::var(name).unwrap_or_default();
+        let claim = match claim(&variable("PMIX_NAMESPACE"), &variable("PMIX_RANK"))? {
+            Claim::Ours(claim) => claim,
+            Claim::AncestorsOf(rank) => {
+                let why = format!("the PMIX_ variables are those of process {rank}, which started this one");
+                return Ok(Err(Stale { why, sure: true }));
+            }
+        };
         let library = Library::load()?;
         let failed = |call: &str, code| failure(&library, call, code);
         let myself = match library.init() {
             Ok(myself) => myself,
             Err(abi::UNREACHABLE) => {
-                return Ok(Err(Unreachable("the PMIX_ variables are stale: their server does not answer".into())));
+                let why = "the PMIX_ variables are stale: their server does not answer".into();
+                return Ok(Err(Stale { why, sure: false }));
             }
             Err(code) => return Err(failed("PMIx_Init", code)),
         };
@@ -55,7 +71,7 @@ impl Client {
         if myself.rank >= size {
             return Err(Error::Job(format!("PMIx says that this is rank {} of {size}", myself.rank)));
         }
-        Ok(Ok(Self { library, myself, size: size as usize }))
+        Ok(Ok(Self { library, myself, size: size as usize, _claim: claim }))
     }
 
     fn checked(&self, call: &str, code: c_int) -> Result<()> {
