@@ -14,8 +14,12 @@
 //! guaranteed: anything about processes that a rank starts and moves out of its process group while
 //! the launcher is killed with SIGKILL.
 //!
-//! Everything above sees only [`Bootstrap`]: who we are, where to sit, one exchange and the goodbye.
-//! What serves these four calls is interchangeable.
+//! Under another launcher (Open MPI's `mpirun`, MPICH's `mpiexec`, Slurm's `srun`) a key-value store stands in for the
+//! exchange, and ranks watch each other: it may see less of a death than ours does.
+//!
+//! Everything above sees only [`Bootstrap`]: who we are, where to sit, one exchange, the goodbye and how to give up.
+//! What serves these calls is interchangeable: `rank.rs` (ours), `hosted.rs` (theirs, over `pmi/` or `pmix/`),
+//! `alone.rs`; `choice.rs` finds out which.
 
 mod abort;
 mod alone;
@@ -115,8 +119,8 @@ pub trait Bootstrap: Send {
         Ok(())
     }
 
-    /// The orderly end: returns when every rank has called it. Afterwards, leaving with exit code 0
-    /// is no failure. Collective.
+    /// The orderly end, after all ranks have met for the last time: from now on, leaving with exit code 0
+    /// is no failure. Collective; our own launcher waits until every rank has called it.
     ///
     /// # Errors
     /// If the launcher is gone, or ended the job.
