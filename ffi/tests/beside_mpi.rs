@@ -363,3 +363,23 @@ fn what_is_asked_for_is_what_counts() {
         }
     }
 }
+
+#[test]
+fn ranks_that_share_no_network_are_on_nodes_of_their_own() {
+    // A network of one's own is as good as a machine of one's own: sockets do not reach beyond.
+    let apart = ["unshare", "-r", "-n"];
+    if !Command::new(apart[0]).args(&apart[1..]).arg("true").output().is_ok_and(|output| output.status.success()) {
+        let _ = std::io::stderr().write_all(b"SKIPPED on two nodes: unshare -r -n is not allowed here\n");
+        return;
+    }
+    for mpi in installed(&[MPICH]) {
+        let program = compile(None, "nodes");
+        let words = ["armci", "armci", "work"];
+        let mut command = launcher(mpi, 1);
+        command.arg(&program).args(words).args([":", "-n", "1"]).args(apart).arg(&program).args(words);
+        let ended = wait(command.spawn().unwrap(), LIMIT);
+        assert!(!ended.status.success(), "{ended:#?}");
+        assert!(ended.stderr.contains("traffic between nodes needs a transport between nodes"), "{ended:#?}");
+        nothing_is_left(&program);
+    }
+}

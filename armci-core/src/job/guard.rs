@@ -5,7 +5,7 @@
 //! ends the job. So each rank watches one other, whatever their number, with two descriptors and one thread that
 //! sleeps. The parent is watched too, by a descriptor of its process: a launcher that was killed cannot end its ranks.
 //!
-//! Guaranteed: within [`GRACE`] of such an end this process is gone. Not guaranteed: that a death is seen while a child
+//! Guaranteed: within two seconds of such an end this process is gone. Not guaranteed: that a death is seen while a child
 //! that the rank forked, and that did not exec, still holds its lifeline; the launcher sees it then.
 
 use std::io::Write;
@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 
 /// How long the launcher has to end this process, after it was told.
 const GRACE: Duration = Duration::from_secs(1);
-/// It polls, and writes a line.
-const STACK: usize = 64 << 10;
+/// It polls, and writes a line; but what is thread-local in the program's libraries lies there too.
+const STACK: usize = 256 << 10;
 
 /// A rank's watch.
 pub(super) struct Guard {
@@ -150,16 +150,9 @@ fn end_the_job(rank: usize, aborter: &Aborter, why: &str) {
     let reason = format!("{why} without leaving the job: ending it");
     // Without a reader of standard error, the end must do.
     let _ = std::io::stderr().write_all(format!("armci: rank {rank}: {reason}\n").as_bytes());
-    let last = std::thread::Builder::new().stack_size(STACK).spawn(|| {
-        std::thread::sleep(GRACE);
-        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-    });
-    // A launcher that answers nothing must not hold this up.
     aborter.abort(1, &reason);
-    match last {
-        Ok(last) => drop(last.join()),
-        Err(_) => drop(rustix::process::kill_process(rustix::process::getpid(), Signal::KILL)),
-    }
+    std::thread::sleep(GRACE);
+    let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
 }
 
 #[cfg(test)]
