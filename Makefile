@@ -40,12 +40,14 @@ bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global
 doc: packages ## the documentation of all crates
 	$(CARGO) doc --workspace --no-deps
 
-install: packages ## programs, C library and header into PREFIX (/usr/local); compiles as whoever runs it
+# Profilers define ARMCI_ names themselves, so those of the static library give way.
+install: packages ## programs, C library and headers into PREFIX (/usr/local); compiles as whoever runs it
 	$(CARGO) build --release -p armci-run -p scf -p armci-ffi
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(TARGET)/release/armci-run $(TARGET)/release/scf $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(TARGET)/release/libarmci.so $(DESTDIR)$(PREFIX)/lib
-	install -m 644 $(TARGET)/release/libarmci.a $(DESTDIR)$(PREFIX)/lib
-	install -m 644 ffi/include/armci.h $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(TARGET)/release/libarmci.so $(DESTDIR)$(PREFIX)/lib/libarmci.so.1
+	ln -sf libarmci.so.1 $(DESTDIR)$(PREFIX)/lib/libarmci.so
+	@scripts/static-library $(TARGET)/release/libarmci.a $(DESTDIR)$(PREFIX)/lib/libarmci.a
+	install -m 644 ffi/include/armci.h ffi/include/message.h $(DESTDIR)$(PREFIX)/include
 	sed 's|@PREFIX@|$(PREFIX)|' ffi/armci.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/armci.pc
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi

@@ -204,7 +204,7 @@ pub use memory::{GlobalPtr, RegionId};
 pub use msg::{Received, Source, Tag};
 pub use mutex::{MutexGuard, Mutexes};
 pub use node::message::{INLINE_MAX, STAGING_BYTES};
-pub use rma::{Segment, Segments, Strided};
+pub use rma::{Segment, Segments, Strided, copy_strided};
 pub use rmw::Word;
 pub use stats::{CacheCounts, ConflictCounts, Statistics, Volume};
 pub use team::Team;

@@ -60,6 +60,29 @@ impl World {
         self.context.node.who().nodes
     }
 
+    /// The number of the node that a rank is on (`armci_domain_id`); nodes are numbered from 0. Ranks of one node share
+    /// memory: what one of them knows of a place by its address ([`World::address_of`]) is right for all.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// let world = armci_core::World::init()?;
+    /// assert!(world.node_of(world.rank())? < world.nodes());
+    /// assert!(world.node_of(world.size()).is_err());
+    /// world.finalize()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Rank`].
+    pub fn node_of(&self, rank: usize) -> Result<usize> {
+        self.context.node.node_of(rank)
+    }
+
+    /// Whether this thread can still communicate: it has neither finalized nor detached.
+    pub fn is_open(&self) -> bool {
+        self.context.is_open()
+    }
+
     /// The settings this rank joined with.
     pub fn config(&self) -> &Config {
         &self.context.shared.config

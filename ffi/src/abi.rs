@@ -1,17 +1,15 @@
-//! What this library looks like to C, as data.
+//! How this library is told to C: the macros that define what is exported, and from the same lines tables of it.
 //!
-//! `c_functions!` defines the exported functions and, from the same lines, a table of their C types;
-//! `c_constants!` likewise. A test prints these tables as C, and compiles that against our `armci.h` and, where it
-//! is installed, against that of ARMCI-MPI, whose constants and layouts these are: neither can drift away from the
-//! other unnoticed.
+//! `c_functions!` defines exported functions and a table of their C types, `c_constants!` constants and theirs. A test
+//! prints these tables as C, and compiles that against our `armci.h` and, where it is installed, against that of
+//! ARMCI-MPI, whose constants and layouts these are: neither can drift away from the other unnoticed. This room knows
+//! no other; `catalogue` collects the tables.
 //!
 //! # Safety
 //! EXPORT: an exported name is one of ARMCI's, which no program that links an ARMCI defines by itself; the table would
 //! show a second definition here.
 
-use std::ffi::{c_char, c_double, c_float, c_int, c_long, c_void};
-
-use crate::{life, memory, message, one_sided, rmw, strided, sync, value, vector};
+use std::ffi::{c_char, c_double, c_float, c_int, c_long, c_ulong, c_void};
 
 /// A type that C has too.
 pub trait CType {
@@ -21,23 +19,24 @@ pub trait CType {
 
 macro_rules! spelled {
     ($($type:ty = $spelling:literal),* $(,)?) => {$(
-        impl CType for $type {
+        impl $crate::abi::CType for $type {
             fn spelling() -> String {
                 $spelling.into()
             }
         }
     )*};
 }
+pub(crate) use spelled;
 spelled! {
     () = "void",
     c_void = "void",
     c_char = "char",
     c_int = "int",
     c_long = "long",
+    c_ulong = "unsigned long",
     LongLong = "long long",
     c_float = "float",
     c_double = "double",
-    vector::armci_giov_t = "armci_giov_t",
 }
 
 impl<T: CType> CType for *mut T {
@@ -58,10 +57,12 @@ impl<T: CType> CType for *const T {
 pub struct LongLong(pub i64);
 
 /// An exported function.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Function {
     /// Its name.
     pub name: &'static str,
+    /// The name under which a profiler calls it, while it defines the other itself.
+    pub twin: Option<&'static str>,
     /// What it returns, in C.
     pub returns: String,
     /// What it takes, in C.
@@ -88,38 +89,39 @@ pub struct Layout {
     pub fields: &'static [(&'static str, usize)],
 }
 
-/// Everything this library exports.
-pub fn functions() -> Vec<Function> {
-    let rooms = [life::functions, memory::functions, one_sided::functions, strided::functions, vector::functions];
-    let more = [value::functions, rmw::functions, sync::functions, message::functions];
-    rooms.iter().chain(&more).flat_map(|room| room()).collect()
-}
-
-/// Every constant.
-pub fn constants() -> Vec<Constant> {
-    [one_sided::constants(), rmw::constants()].into_iter().flatten().collect()
-}
-
-/// Every type.
-pub fn layouts() -> Vec<Layout> {
-    vec![vector::LAYOUT, Layout { name: "armci_size_t", size: size_of::<memory::armci_size_t>(), fields: &[] }]
-}
-
 /// Defines exported functions, and `functions()`, the table of them.
 ///
-/// Each is a `code` (0 or not) or an `answer` (a value, or the end of the job); its body is a closure without
-/// arguments that returns a `Result`.
+/// Each is a `code` (0 or not), a `pointer` (or NULL) or an `answer` (a value, or the end of the job); its body is a closure without
+/// arguments that returns a `Result`. `NAME = TWIN` exports it under both names, each of which a program may define
+/// for itself: neither calls the other.
 macro_rules! c_functions {
-    ($($(#[$doc:meta])+ $kind:ident fn $name:ident($($argument:ident: $type:ty),*) $(-> $returns:ty)? = $body:expr;)*) => {
+    ($(
+        $(#[$doc:meta])+
+        $kind:ident fn $name:ident $(= $twin:ident)? ($($argument:ident: $type:ty),* $(,)?) $(-> $returns:ty)? = $body:expr;
+    )*) => {
         $(
+            // The body once, under a name that nobody outside can take for its own.
+            #[allow(clippy::missing_safety_doc, clippy::too_many_arguments, unused_imports)]
+            mod $name {
+                use super::*;
+
+                #[inline]
+                pub(super) unsafe fn run($($argument: $type),*) $(-> $returns)? {
+                    $crate::entry::$kind(stringify!($name), $body)
+                }
+            }
+
             $(#[$doc])+
             ///
             /// # Safety
             /// What `armci.h` says of this function holds: each pointer is valid for what is read or written there.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $returns)? {
-                $crate::entry::$kind(stringify!($name), $body)
+                // SAFETY: passed on.
+                unsafe { $name::run($($argument),*) }
             }
+
+            $crate::abi::c_functions!(@twin [$($twin)?] $name ($($argument: $type),*) [$($returns)?]);
         )*
 
         #[doc(hidden)]
@@ -127,13 +129,28 @@ macro_rules! c_functions {
             use $crate::abi::{CType, Function, c_functions};
             vec![$(Function {
                 name: stringify!($name),
-                returns: <c_functions!(@ $($returns)?) as CType>::spelling(),
+                twin: c_functions!(@name $($twin)?),
+                returns: <c_functions!(@type $($returns)?) as CType>::spelling(),
                 arguments: vec![$(<$type as CType>::spelling()),*],
             }),*]
         }
     };
-    (@ $returns:ty) => { $returns };
-    (@) => { () };
+    (@twin [] $($rest:tt)*) => {};
+    (@twin [$twin:ident] $name:ident ($($argument:ident: $type:ty),*) [$($returns:ty)?]) => {
+        #[doc = concat!("[`", stringify!($name), "`], for profilers.")]
+        ///
+        /// # Safety
+        /// As there.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $twin($($argument: $type),*) $(-> $returns)? {
+            // SAFETY: passed on.
+            unsafe { $name::run($($argument),*) }
+        }
+    };
+    (@name $twin:ident) => { Some(stringify!($twin)) };
+    (@name) => { None };
+    (@type $returns:ty) => { $returns };
+    (@type) => { () };
 }
 
 /// Defines constants, and `constants()`, the table of them.

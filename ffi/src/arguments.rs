@@ -1,6 +1,6 @@
 //! C's arguments, checked and in our types.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::fmt::Display;
 
 use armci_core::{Error, GlobalPtr, Result, World};
@@ -32,4 +32,26 @@ pub(crate) fn present<T>(pointer: *const T, what: &str) -> Result<()> {
 #[inline]
 pub(crate) fn place(world: &World, proc: c_int, address: *mut c_void) -> Result<GlobalPtr<u8>> {
     world.locate(rank(world, proc)?, address.cast())
+}
+
+/// The flag at `address` in the memory of `proc`, which must be an aligned `int`.
+#[inline]
+pub(crate) fn flag(world: &World, proc: c_int, address: *mut c_int) -> Result<GlobalPtr<c_int>> {
+    if !address.is_aligned() {
+        return Err(Error::Argument(format!(
+            "the flag at {address:?} is not aligned to its {} bytes",
+            size_of::<c_int>()
+        )));
+    }
+    Ok(place(world, proc, address.cast())?.cast())
+}
+
+/// Refuses a number that no name of `what` has.
+pub(crate) fn unknown<T>(number: c_int, what: &str, known: &str) -> Result<T> {
+    Err(Error::Argument(format!("{number} is no {what}: there are {known}")))
+}
+
+/// How C text reads in a message.
+pub(crate) fn text(text: &CStr) -> String {
+    text.to_string_lossy().trim_end().into()
 }

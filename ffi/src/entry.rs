@@ -9,10 +9,11 @@
 //! it.
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -50,6 +51,14 @@ pub(crate) fn answer<T>(name: &str, body: impl FnOnce() -> Result<T>) -> T {
     guarded(name, body).unwrap_or_else(|error| {
         say(name, &error);
         end(FAILED)
+    })
+}
+
+/// Runs the body of a function that returns a pointer, or NULL if it failed.
+pub(crate) fn pointer(name: &str, body: impl FnOnce() -> Result<*mut c_void>) -> *mut c_void {
+    guarded(name, body).unwrap_or_else(|error| {
+        say(name, &error);
+        ptr::null_mut()
     })
 }
 
@@ -98,7 +107,7 @@ fn flush() {
         // others may never be reached.
         unsafe {
             libc::fflush(stdout);
-            libc::fflush(std::ptr::null_mut());
+            libc::fflush(ptr::null_mut());
         }
         // Nobody may be waiting any more.
         let _ = done.send(());

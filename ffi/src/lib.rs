@@ -39,33 +39,50 @@
 //! the numbers, something else; then nothing was transferred. A function that has no way to say so ends the job instead, as `ARMCI_Error` does.
 //! `ARMCI_Malloc` and `ARMCI_Free` fail on all ranks alike.
 //!
-//! # What is not there yet
-//! - non-blocking calls: `ARMCI_NbPut` and its kin, `ARMCI_Wait`, `ARMCI_Test`, handles
-//! - mutexes: `ARMCI_Create_mutexes`, `ARMCI_Lock`, `ARMCI_Unlock`
-//! - groups: `ARMCI_Group_create` and its kin, `ARMCI_Malloc_group`, collectives of groups
-//! - send and receive: `armci_msg_snd`, `armci_msg_rcv`
-//! - `ARMCI_Malloc_local`, `ARMCI_Free_local`: any memory will do as a local buffer, so `malloc` does
-//! - the names for profilers, `PARMCI_Put` and so on
-//!
 //! # Threads
-//! A rank communicates from the thread that called `ARMCI_Init`; calls from others are errors.
+//! Without more, a rank communicates from the thread that called `ARMCI_Init`, and calls from others are errors. After
+//! `ARMCI_Init_thread` with a level of at least `MPI_THREAD_SERIALIZED`, each other thread has a context of its own from
+//! its first call on, until it ends; what is collective, mutexes and messages stay with the first. A fence completes
+//! what the calling thread wrote.
+//!
+//! # MPI
+//! None is linked. The one that the program is linked with, if it is, is found at run time, for the communicators in
+//! `ARMCI_Group` and to check that its ranks are numbered as ours.
 //!
 //! This crate is thin: it converts, calls, and converts back. It is the only one with process-global state.
 #![allow(non_snake_case, non_camel_case_types)]
 
 #[doc(hidden)]
 pub mod abi;
+#[doc(hidden)]
+pub mod catalogue;
+
+mod aggregate;
+mod allocations;
 mod arguments;
 mod entry;
+mod groups;
 mod member;
+mod transfer;
 
+pub mod access;
+pub mod collective;
+pub mod contiguous;
+pub mod domain;
+pub mod gop;
+pub mod group;
+pub mod handle;
 pub mod life;
+pub mod local;
 pub mod memory;
-pub mod message;
-pub mod one_sided;
+pub mod mpi;
+pub mod mutex;
+pub mod notify;
+pub mod pack;
 pub mod rmw;
+pub mod select;
 pub mod strided;
 pub mod sync;
-mod transfer;
+pub mod tagged;
 pub mod value;
 pub mod vector;

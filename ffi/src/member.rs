@@ -1,59 +1,57 @@
 //! The process-global: this process's membership of its job.
 //!
-//! C passes no object around, so the [`World`] is found here. It belongs to the thread that called `ARMCI_Init` and
-//! lies in that thread's storage; what other threads may ask (has somebody joined, as which rank) lies beside it in
-//! atomics. A member is never dropped: C may call, and other ranks may reach its memory, until the process ends.
+//! C passes no object around, so a thread's [`World`] is found here, in its own storage: the one that joined, for the
+//! thread that called `ARMCI_Init`; for another thread, if threads were asked for at initialisation, one that is
+//! attached at its first call and leaves when the thread ends. What any thread may ask (has somebody joined, as which
+//! rank) lies beside it in atomics. The first member is never dropped: C may call, and other ranks may reach its memory,
+//! until the process ends.
+//!
+//! # Safety
+//! ATTACHED-ONCE: an attached member is allocated by its thread, which alone refers to it, by [`MEMBER`]; that is
+//! cleared before the member is freed, at the end of the thread, when no call of that thread is under way.
+#![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use armci_core::job::Aborter;
-use armci_core::{Error, Region, Result, World};
+use armci_core::{Error, Mutexes, Result, Threads, World};
 
-/// What a rank is and has.
+use crate::aggregate::Aggregates;
+use crate::groups::Groups;
+use crate::mpi::{MPI_Comm, mpi};
+use crate::notify::Notices;
+
+/// What a thread of a rank is and has.
 pub(crate) struct Member {
     pub(crate) world: World,
-    pub(crate) allocations: RefCell<Allocations>,
+    /// What this thread collects under aggregate handles.
+    pub(crate) aggregates: Aggregates,
+    /// None for a thread that only attached.
+    primary: Option<Primary>,
 }
 
-/// The regions that `ARMCI_Malloc` made, numbered alike on every rank.
-#[derive(Default)]
-pub(crate) struct Allocations {
-    /// The number of the youngest; the first has 1.
-    last: u64,
-    /// Each region, and where this rank's part begins, or 0 if it has none.
-    by_number: BTreeMap<u64, (Region, usize)>,
-    by_address: BTreeMap<usize, u64>,
+/// What belongs to the thread that joined: all that is collective.
+pub(crate) struct Primary {
+    pub(crate) groups: Groups,
+    pub(crate) mutexes: RefCell<Option<Mutexes>>,
+    pub(crate) notices: Notices,
 }
 
-impl Allocations {
-    /// Remembers a region whose part here begins at `address`, or is empty if that is 0.
-    pub(crate) fn keep(&mut self, region: Region, address: usize) {
-        self.last += 1;
-        self.by_number.insert(self.last, (region, address));
-        if address != 0 {
-            self.by_address.insert(address, self.last);
-        }
-    }
-
-    /// The number of the region whose part here begins at `address`.
-    pub(crate) fn number(&self, address: usize) -> Option<u64> {
-        self.by_address.get(&address).copied()
-    }
-
-    /// Forgets a region and returns it.
-    pub(crate) fn take(&mut self, number: u64) -> Option<Region> {
-        let (region, address) = self.by_number.remove(&number)?;
-        self.by_address.remove(&address);
-        Some(region)
-    }
+/// Whether threads other than the one that joins may communicate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threading {
+    One,
+    Many,
 }
 
 thread_local! {
     /// Without a destructor, so that it can be read as long as the thread lives.
     static MEMBER: Cell<Option<&'static Member>> = const { Cell::new(None) };
+    /// What detaches the thread when it ends.
+    static ATTACHED: OnceCell<Attached> = const { OnceCell::new() };
 }
 /// This process's rank, once it has joined.
 static RANK: OnceLock<usize> = OnceLock::new();
@@ -62,25 +60,73 @@ static ABORTER: OnceLock<Aborter> = OnceLock::new();
 /// Calls of `ARMCI_Init` that `ARMCI_Finalize` has not matched yet. Only the member's thread writes it once it is
 /// not 0, so a load and a store do; others merely look, and nothing else is read on the strength of it.
 static INITS: AtomicUsize = AtomicUsize::new(0);
+/// Whether threads were asked for.
+static THREADED: AtomicBool = AtomicBool::new(false);
+/// What they attach through.
+static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 
-/// The member, for the thread that joined.
+/// This thread's member.
 #[inline]
 pub(crate) fn member() -> Result<&'static Member> {
-    MEMBER.get().ok_or_else(absent)
+    match MEMBER.get() {
+        Some(member) => Ok(member),
+        None => attach(),
+    }
 }
 
-/// The world, for the thread that joined.
+/// This thread's world.
 #[inline]
 pub(crate) fn world() -> Result<&'static World> {
     member().map(|member| &member.world)
 }
 
+/// What collective calls need; refused to threads that only attached.
+pub(crate) fn primary() -> Result<(&'static World, &'static Primary)> {
+    let member = member()?;
+    match &member.primary {
+        Some(primary) => Ok((&member.world, primary)),
+        None => Err(Error::Argument("is for the thread that called ARMCI_Init, and was called from another".into())),
+    }
+}
+
+/// A thread's membership, which ends with it.
+struct Attached(*mut Member);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        MEMBER.set(None);
+        // SAFETY: ATTACHED-ONCE.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// Attaches this thread, if it may be.
 #[cold]
-fn absent() -> Error {
-    Error::Argument(match RANK.get() {
-        None => "called before ARMCI_Init".into(),
-        Some(_) => "called from another thread than ARMCI_Init was: a rank communicates from that thread only".into(),
-    })
+#[inline(never)]
+fn attach() -> Result<&'static Member> {
+    if RANK.get().is_none() {
+        return Err(Error::Argument("called before ARMCI_Init".into()));
+    }
+    if !THREADED.load(Ordering::Relaxed) {
+        return Err(Error::Argument(
+            "called from another thread than ARMCI_Init was: for that, initialise with ARMCI_Init_thread and \
+             MPI_THREAD_SERIALIZED (2) or MPI_THREAD_MULTIPLE (3)"
+                .into(),
+        ));
+    }
+    let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let threads = threads.ok_or_else(|| Error::Argument("called before ARMCI_Init".into()))?;
+    let world = threads.attach()?;
+    let member = Box::into_raw(Box::new(Member { world, aggregates: Aggregates::default(), primary: None }));
+    let attached = Attached(member);
+    // Dropped with the closure, or handed back and dropped, if it cannot be kept.
+    if !matches!(ATTACHED.try_with(move |kept| kept.set(attached).is_ok()), Ok(true)) {
+        return Err(Error::Argument("called from a thread that is ending".into()));
+    }
+    // SAFETY: ATTACHED-ONCE: it lives as long as the thread does.
+    let member: &'static Member = unsafe { &*member };
+    MEMBER.set(Some(member));
+    Ok(member)
 }
 
 /// This process's rank, if it has joined; any thread may ask.
@@ -100,18 +146,28 @@ pub(crate) fn is_joined() -> bool {
     INITS.load(Ordering::Relaxed) > 0
 }
 
-/// Joins the job, or counts if this process has.
-pub(crate) fn join() -> Result<()> {
+/// Joins the job, or counts if this process has. `comm` stands for all ranks, if it is given.
+pub(crate) fn join(threading: Threading, comm: Option<MPI_Comm>) -> Result<()> {
     let inits = INITS.load(Ordering::Relaxed);
     if inits == 0 {
         let world = World::init()?;
+        if let Some(mpi) = mpi().filter(|mpi| mpi.is_running()) {
+            mpi.check(comm.unwrap_or(mpi.world()), world.rank(), world.size())?;
+        }
         // A job of one may be joined again, and is the same rank again.
         RANK.get_or_init(|| world.rank());
         let aborter = world.aborter()?;
         ABORTER.get_or_init(|| aborter);
-        MEMBER.set(Some(Box::leak(Box::new(Member { world, allocations: RefCell::default() }))));
+        *THREADS.lock().unwrap_or_else(PoisonError::into_inner) = Some(world.threads());
+        let groups = Groups::new(&world, comm);
+        let primary = Primary { groups, mutexes: RefCell::default(), notices: Notices::default() };
+        let aggregates = Aggregates::default();
+        MEMBER.set(Some(Box::leak(Box::new(Member { world, aggregates, primary: Some(primary) }))));
     } else {
-        member()?;
+        primary()?;
+    }
+    if threading == Threading::Many {
+        THREADED.store(true, Ordering::Relaxed);
     }
     INITS.store(inits + 1, Ordering::Relaxed);
     Ok(())
@@ -123,7 +179,30 @@ pub(crate) fn leave() -> Result<()> {
     if inits == 0 {
         return Ok(());
     }
-    let world = world()?;
+    let (world, _) = primary()?;
+    if inits == 1 {
+        let left = member()?.aggregates.finish().and(world.finalize());
+        // Who was refused, since other threads are attached, is still a member.
+        if world.is_open() {
+            return left;
+        }
+        *THREADS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        THREADED.store(false, Ordering::Relaxed);
+        INITS.store(0, Ordering::Relaxed);
+        return left;
+    }
     INITS.store(inits - 1, Ordering::Relaxed);
-    if inits == 1 { world.finalize() } else { Ok(()) }
+    Ok(())
+}
+
+/// How MPI spells the levels of thread support.
+pub(crate) fn threading(level: c_int) -> Result<Threading> {
+    match level {
+        0 | 1 => Ok(Threading::One),
+        2 | 3 => Ok(Threading::Many),
+        _ => Err(Error::Argument(format!(
+            "{level} is no level of thread support: there are MPI_THREAD_SINGLE (0), FUNNELED (1), SERIALIZED (2) and \
+             MULTIPLE (3)"
+        ))),
+    }
 }

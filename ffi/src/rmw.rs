@@ -6,10 +6,10 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
-use armci_core::{Error, GlobalPtr, Result, Word, World};
+use armci_core::{GlobalPtr, Result, Word, World};
 
 use crate::abi::{c_constants, c_functions};
-use crate::arguments::{place, present};
+use crate::arguments::{place, present, unknown};
 use crate::member::world;
 
 c_constants! {
@@ -26,14 +26,14 @@ c_constants! {
 c_functions! {
     /// Changes the word at `prem` on `proc` and writes what it held to `ploc`: adds `value` to it, or puts there
     /// what `ploc` held.
-    code fn ARMCI_Rmw(op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int) -> c_int = || {
+    code fn ARMCI_Rmw = PARMCI_Rmw(op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int) -> c_int = || {
         let world = world()?;
         let rmw = match op {
             ARMCI_FETCH_AND_ADD => fetch_add::<c_int>,
             ARMCI_FETCH_AND_ADD_LONG => fetch_add::<c_long>,
             ARMCI_SWAP => swap::<c_int>,
             ARMCI_SWAP_LONG => swap::<c_long>,
-            other => return Err(Error::Argument(format!("{other} is no read-modify-write operation"))),
+            other => return unknown(other, "read-modify-write operation", "ARMCI_FETCH_AND_ADD, ARMCI_SWAP and the same with _LONG"),
         };
         present(ploc, "the local address")?;
         // SAFETY: C-WORD.

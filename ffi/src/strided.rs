@@ -1,50 +1,145 @@
 //! Strided transfers.
 //!
 //! # Safety
-//! C-BUFFER and C-ARRAY, as in `transfer`.
+//! C-BUFFER, C-ARRAY and C-HANDLE, as in `transfer`.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
 
+use armci_core::Result;
+
 use crate::abi::c_functions;
-use crate::member::world;
-use crate::transfer::{Scale, Shape, accumulate, get, put};
+use crate::arguments::flag;
+use crate::handle::armci_hdl_t;
+use crate::member::member;
+use crate::sync::raise;
+use crate::transfer::{self, Scale, Shape, When};
+
+/// One side of a patch: where it begins, and its strides.
+#[derive(Clone, Copy)]
+struct Side(*mut c_void, *const c_int);
+
+/// How much: counts, and levels.
+#[derive(Clone, Copy)]
+struct Extent(*const c_int, c_int);
 
 c_functions! {
     /// Copies a patch to `proc`.
-    code fn ARMCI_PutS(
-        src_ptr: *mut c_void, src_stride_ar: *mut c_int,
-        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+    code fn ARMCI_PutS = PARMCI_PutS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
         count: *mut c_int, stride_levels: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY.
         || unsafe {
-            let shape = Shape::strided(count, src_stride_ar, dst_stride_ar, stride_levels)?;
-            put(world()?, src_ptr, dst_ptr, &shape, proc)
+            put(Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar), Extent(count, stride_levels), proc, When::Now)
         };
 
     /// Copies a patch from `proc`.
-    code fn ARMCI_GetS(
-        src_ptr: *mut c_void, src_stride_ar: *mut c_int,
-        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+    code fn ARMCI_GetS = PARMCI_GetS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
         count: *mut c_int, stride_levels: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY.
         || unsafe {
-            let shape = Shape::strided(count, dst_stride_ar, src_stride_ar, stride_levels)?;
-            get(world()?, src_ptr, dst_ptr, &shape, proc)
+            get(Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar), Extent(count, stride_levels), proc, When::Now)
         };
 
     /// Adds `*scale` times a patch to that on `proc`.
-    code fn ARMCI_AccS(
+    code fn ARMCI_AccS = PARMCI_AccS(
         datatype: c_int, scale: *mut c_void,
-        src_ptr: *mut c_void, src_stride_ar: *mut c_int,
-        dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
         count: *mut c_int, stride_levels: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY.
         || unsafe {
-            let shape = Shape::strided(count, src_stride_ar, dst_stride_ar, stride_levels)?;
-            accumulate(world()?, Scale { datatype, at: scale }, src_ptr, dst_ptr, &shape, proc)
+            let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
+            accumulate(Scale { datatype, at: scale }, from, to, Extent(count, stride_levels), proc, When::Now)
         };
+
+    /// [`ARMCI_PutS`], then sets `*flag` on `proc` to `value`: who finds the flag finds the data.
+    code fn ARMCI_PutS_flag = PARMCI_PutS_flag(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+        count: *mut c_int, stride_levels: c_int, flag_at: *mut c_int, value: c_int, proc: c_int
+    ) -> c_int = || {
+        let world = &member()?.world;
+        let flag = flag(world, proc, flag_at)?;
+        let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
+        // SAFETY: C-BUFFER, C-ARRAY.
+        unsafe { put(from, to, Extent(count, stride_levels), proc, When::Now)? };
+        raise(world, flag, value)
+    };
+
+    /// Starts [`ARMCI_PutS`].
+    code fn ARMCI_NbPutS = PARMCI_NbPutS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+        count: *mut c_int, stride_levels: c_int, proc: c_int, hdl: *mut armci_hdl_t
+    ) -> c_int =
+        // SAFETY: C-BUFFER, C-ARRAY, C-HANDLE.
+        || unsafe {
+            let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
+            put(from, to, Extent(count, stride_levels), proc, When::Later(hdl))
+        };
+
+    /// Starts [`ARMCI_GetS`].
+    code fn ARMCI_NbGetS = PARMCI_NbGetS(
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+        count: *mut c_int, stride_levels: c_int, proc: c_int, hdl: *mut armci_hdl_t
+    ) -> c_int =
+        // SAFETY: C-BUFFER, C-ARRAY, C-HANDLE.
+        || unsafe {
+            let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
+            get(from, to, Extent(count, stride_levels), proc, When::Later(hdl))
+        };
+
+    /// Starts [`ARMCI_AccS`].
+    code fn ARMCI_NbAccS = PARMCI_NbAccS(
+        datatype: c_int, scale: *mut c_void,
+        src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
+        count: *mut c_int, stride_levels: c_int, proc: c_int, hdl: *mut armci_hdl_t
+    ) -> c_int =
+        // SAFETY: C-BUFFER, C-ARRAY, C-HANDLE.
+        || unsafe {
+            let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
+            accumulate(Scale { datatype, at: scale }, from, to, Extent(count, stride_levels), proc, When::Later(hdl))
+        };
+}
+
+/// # Safety
+/// C-BUFFER, C-ARRAY, C-HANDLE.
+#[inline]
+unsafe fn put(from: Side, to: Side, Extent(counts, levels): Extent, proc: c_int, when: When) -> Result<()> {
+    // SAFETY: passed on.
+    unsafe {
+        let shape = Shape::strided(counts, from.1, to.1, levels)?;
+        transfer::put(member()?, from.0, to.0, &shape, proc, when)
+    }
+}
+
+/// # Safety
+/// C-BUFFER, C-ARRAY, C-HANDLE.
+#[inline]
+unsafe fn get(from: Side, to: Side, Extent(counts, levels): Extent, proc: c_int, when: When) -> Result<()> {
+    // SAFETY: passed on.
+    unsafe {
+        let shape = Shape::strided(counts, to.1, from.1, levels)?;
+        transfer::get(member()?, from.0, to.0, &shape, proc, when)
+    }
+}
+
+/// # Safety
+/// C-BUFFER, C-ARRAY, C-HANDLE; one element is readable at the scale.
+#[inline]
+unsafe fn accumulate(
+    scale: Scale,
+    from: Side,
+    to: Side,
+    Extent(counts, levels): Extent,
+    proc: c_int,
+    when: When,
+) -> Result<()> {
+    // SAFETY: passed on.
+    unsafe {
+        let shape = Shape::strided(counts, from.1, to.1, levels)?;
+        transfer::accumulate(member()?, scale, from.0, to.0, &shape, proc, when)
+    }
 }

@@ -1,11 +1,12 @@
-//! What all transfers share: one shape, three directions.
+//! What all transfers share: one shape, three directions, now or later.
 //!
 //! A contiguous transfer is a shape without levels, and goes by the direct calls. All lengths are bytes, as in C; for
 //! accumulates they are brought to elements here.
 //!
 //! # Safety
 //! C-BUFFER: the local side of the shape is readable (put, accumulate) or the caller's to write (get), and stays so
-//! during the call. C-ARRAY: an array that is not NULL has as many elements as its length says.
+//! during the call; for a get with a handle, until that has been waited for. C-ARRAY: an array that is not NULL has as
+//! many elements as its length says. C-HANDLE, as in `handle`.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_long, c_void};
@@ -14,10 +15,21 @@ use armci_core::{Accumulate, Error, GlobalPtr, Result, Segment, Strided, World};
 use num_complex::{Complex32, Complex64};
 
 use crate::arguments::{count, place, present, rank};
-use crate::one_sided::{ARMCI_ACC_CPL, ARMCI_ACC_DBL, ARMCI_ACC_DCP, ARMCI_ACC_FLT, ARMCI_ACC_INT, ARMCI_ACC_LNG};
+use crate::contiguous::{ARMCI_ACC_CPL, ARMCI_ACC_DBL, ARMCI_ACC_DCP, ARMCI_ACC_FLT, ARMCI_ACC_INT, ARMCI_ACC_LNG};
+use crate::handle::{Start, armci_hdl_t, start};
+use crate::member::Member;
 
 /// How many stride levels a transfer may have.
-const MAX_LEVELS: usize = 7;
+pub(crate) const MAX_LEVELS: usize = 7;
+
+/// When a transfer is to be locally complete.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum When {
+    /// On return.
+    Now,
+    /// When this handle has been waited for; NULL is the implicit one.
+    Later(*mut armci_hdl_t),
+}
 
 /// A shape: `counts[0]` contiguous units, level `l` repeated `counts[l + 1]` times.
 #[derive(Debug, Clone, Copy)]
@@ -51,12 +63,8 @@ impl Shape {
         let levels =
             known.ok_or_else(|| Error::Shape(format!("{levels} stride levels; 0 to {MAX_LEVELS} are possible")))?;
         present(counts, "the array of counts")?;
-        if levels > 0 {
-            present(local, "the array of local strides")?;
-            present(remote, "the array of remote strides")?;
-        }
-        let mut shape = Shape::row(0)?;
-        shape.levels = levels;
+        // SAFETY: C-ARRAY, and not NULL.
+        let mut shape = Shape::row(unsafe { counts.read() })?;
         let read = |from: *const c_int, to: &mut [usize], what| {
             for (index, to) in to.iter_mut().enumerate() {
                 // SAFETY: C-ARRAY, and not NULL.
@@ -64,20 +72,44 @@ impl Shape {
             }
             Ok::<(), Error>(())
         };
-        read(counts, &mut shape.counts[..=levels], "a count")?;
-        read(local, &mut shape.local[..levels], "a local stride")?;
-        read(remote, &mut shape.remote[..levels], "a remote stride")?;
+        // SAFETY: C-ARRAY.
+        read(unsafe { counts.add(1) }, &mut shape.counts[1..=levels], "a count")?;
+        // An outermost level that is counted once is none, and its strides are never taken.
+        shape.levels = shape.counts[1..=levels].iter().rposition(|count| *count != 1).map_or(0, |last| last + 1);
+        if shape.levels > 0 {
+            present(local, "the array of local strides")?;
+            present(remote, "the array of remote strides")?;
+        }
+        read(local, &mut shape.local[..shape.levels], "a local stride")?;
+        read(remote, &mut shape.remote[..shape.levels], "a remote stride")?;
         Ok(shape)
+    }
+
+    /// The same with a dense side here or there: levels follow each other without gaps.
+    pub(crate) fn dense_here(mut self) -> Self {
+        let mut next = self.counts[0];
+        for level in 0..self.levels {
+            self.local[level] = next;
+            next = next.saturating_mul(self.counts[level + 1]);
+        }
+        self
+    }
+
+    /// See [`Shape::dense_here`].
+    pub(crate) fn dense_there(self) -> Self {
+        let Shape { counts, local, remote, levels } = self;
+        let Shape { local: dense, .. } = Shape { counts, local: remote, remote: local, levels }.dense_here();
+        Shape { counts, local, remote: dense, levels }
     }
 
     /// Whether it moves nothing.
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.counts[..=self.levels].contains(&0)
     }
 
     #[inline]
-    fn as_strided(&self) -> Strided<'_> {
+    pub(crate) fn as_strided(&self) -> Strided<'_> {
         let levels = self.levels;
         Strided { counts: &self.counts[..=levels], local: &self.local[..levels], remote: &self.remote[..levels] }
     }
@@ -129,33 +161,103 @@ fn begin(
     place(world, proc, remote).map(Some)
 }
 
-/// From here to there.
+/// One contiguous piece from here to there, complete on return.
 ///
 /// # Safety
 /// C-BUFFER.
 #[inline]
-pub(crate) unsafe fn put(world: &World, from: *mut c_void, to: *mut c_void, shape: &Shape, proc: c_int) -> Result<()> {
-    match begin(world, from, to, shape, proc)? {
-        // SAFETY: C-BUFFER.
-        Some(place) if shape.levels == 0 => unsafe { world.put_from(from.cast(), shape.counts[0], place) },
-        // SAFETY: C-BUFFER.
-        Some(place) => unsafe { world.put_strided_from(from.cast(), place, &shape.as_strided()) },
-        None => Ok(()),
+pub(crate) unsafe fn put_row(
+    world: &World,
+    from: *mut c_void,
+    to: *mut c_void,
+    bytes: c_int,
+    proc: c_int,
+) -> Result<()> {
+    let bytes = count(bytes, "the length")?;
+    if bytes == 0 {
+        return rank(world, proc).map(drop);
+    }
+    present(from, "the local address")?;
+    // SAFETY: C-BUFFER.
+    unsafe { world.put_from(from.cast(), bytes, place(world, proc, to)?) }
+}
+
+/// One contiguous piece from there to here, complete on return.
+///
+/// # Safety
+/// C-BUFFER.
+#[inline]
+pub(crate) unsafe fn get_row(
+    world: &World,
+    from: *mut c_void,
+    to: *mut c_void,
+    bytes: c_int,
+    proc: c_int,
+) -> Result<()> {
+    let bytes = count(bytes, "the length")?;
+    if bytes == 0 {
+        return rank(world, proc).map(drop);
+    }
+    present(to, "the local address")?;
+    // SAFETY: C-BUFFER.
+    unsafe { world.get_into(place(world, proc, from)?, to.cast(), bytes) }
+}
+
+/// From here to there.
+///
+/// # Safety
+/// C-BUFFER, C-HANDLE.
+pub(crate) unsafe fn put(
+    member: &Member,
+    from: *mut c_void,
+    to: *mut c_void,
+    shape: &Shape,
+    proc: c_int,
+    when: When,
+) -> Result<()> {
+    let world = &member.world;
+    let Some(place) = begin(world, from, to, shape, proc)? else { return Ok(()) };
+    let (from, bytes, contiguous) = (from.cast::<u8>(), shape.counts[0], shape.levels == 0);
+    // SAFETY: C-BUFFER, C-HANDLE.
+    unsafe {
+        match when {
+            When::Now if contiguous => world.put_from(from, bytes, place),
+            When::Now => world.put_strided_from(from, place, &shape.as_strided()),
+            When::Later(hdl) => start(member, hdl, |start| match start {
+                Start::Alone(handle) if contiguous => world.put_nb_from(from, bytes, place, handle),
+                Start::Collected(collected) if contiguous => collected.aggregate.put_from(from, bytes, place),
+                start => world.put_strided_nb_from(from, place, &shape.as_strided(), start.alone()),
+            }),
+        }
     }
 }
 
 /// From there to here.
 ///
 /// # Safety
-/// C-BUFFER.
-#[inline]
-pub(crate) unsafe fn get(world: &World, from: *mut c_void, to: *mut c_void, shape: &Shape, proc: c_int) -> Result<()> {
-    match begin(world, to, from, shape, proc)? {
-        // SAFETY: C-BUFFER.
-        Some(place) if shape.levels == 0 => unsafe { world.get_into(place, to.cast(), shape.counts[0]) },
-        // SAFETY: C-BUFFER.
-        Some(place) => unsafe { world.get_strided_into(place, to.cast(), &shape.as_strided()) },
-        None => Ok(()),
+/// C-BUFFER, C-HANDLE.
+pub(crate) unsafe fn get(
+    member: &Member,
+    from: *mut c_void,
+    to: *mut c_void,
+    shape: &Shape,
+    proc: c_int,
+    when: When,
+) -> Result<()> {
+    let world = &member.world;
+    let Some(place) = begin(world, to, from, shape, proc)? else { return Ok(()) };
+    let (to, bytes, contiguous) = (to.cast::<u8>(), shape.counts[0], shape.levels == 0);
+    // SAFETY: C-BUFFER, C-HANDLE.
+    unsafe {
+        match when {
+            When::Now if contiguous => world.get_into(place, to, bytes),
+            When::Now => world.get_strided_into(place, to, &shape.as_strided()),
+            When::Later(hdl) => start(member, hdl, |start| match start {
+                Start::Alone(handle) if contiguous => world.get_nb_into(place, to, bytes, handle),
+                Start::Collected(collected) if contiguous => collected.aggregate.get_into(place, to, bytes),
+                start => world.get_strided_nb_into(place, to, &shape.as_strided(), start.alone()),
+            }),
+        }
     }
 }
 
@@ -186,51 +288,70 @@ macro_rules! for_type {
 /// Added there, scaled.
 ///
 /// # Safety
-/// C-BUFFER; one element is readable at `scale.at`.
+/// C-BUFFER, C-HANDLE; one element is readable at `scale.at`.
 #[inline]
 pub(crate) unsafe fn accumulate(
-    world: &World,
+    member: &Member,
     scale: Scale,
     from: *mut c_void,
     to: *mut c_void,
     shape: &Shape,
     proc: c_int,
+    when: When,
 ) -> Result<()> {
     let accumulate = for_type!(scale, accumulate_as);
-    match begin(world, from, to, shape, proc)? {
+    match begin(&member.world, from, to, shape, proc)? {
         // SAFETY: passed on.
-        Some(place) => unsafe { accumulate(world, scale.at, from.cast(), place, shape) },
+        Some(place) => unsafe { accumulate(member, scale.at, from.cast(), place, shape, when) },
         None => Ok(()),
     }
 }
 
 /// # Safety
-/// C-BUFFER; a `T` is readable at `scale`.
+/// C-BUFFER, C-HANDLE; a `T` is readable at `scale`.
 unsafe fn accumulate_as<T: Accumulate>(
-    world: &World,
+    member: &Member,
     scale: *mut c_void,
     from: *const u8,
     to: GlobalPtr<u8>,
     shape: &Shape,
+    when: When,
 ) -> Result<()> {
     let (size, align, row) = (size_of::<T>(), align_of::<T>(), shape.counts[0]);
     // SAFETY: readable by contract, at any alignment.
     let alpha = unsafe { scale.cast::<T>().read_unaligned() };
     whole_elements::<T>(row)?;
+    let (world, source, target) = (&member.world, from.cast::<T>(), to.cast::<T>());
     if shape.levels == 0 {
-        // SAFETY: C-BUFFER.
-        return unsafe { world.accumulate_from(alpha, from.cast(), row / size, to.cast::<T>()) };
+        let count = row / size;
+        // SAFETY: C-BUFFER, C-HANDLE.
+        return unsafe {
+            match when {
+                When::Now => world.accumulate_from(alpha, source, count, target),
+                When::Later(hdl) => start(member, hdl, |start| match start {
+                    Start::Alone(handle) => world.accumulate_nb_from(alpha, source, count, target, handle),
+                    Start::Collected(collected) => collected.aggregate.accumulate_from(alpha, source, count, target),
+                }),
+            }
+        };
     }
     if shape.strides_divide_by(size) {
-        // SAFETY: C-BUFFER.
+        let shape = shape.in_elements(size);
+        // SAFETY: C-BUFFER, C-HANDLE.
         return unsafe {
-            world.accumulate_strided_from(alpha, from.cast(), to.cast::<T>(), &shape.in_elements(size).as_strided())
+            match when {
+                When::Now => world.accumulate_strided_from(alpha, source, target, &shape.as_strided()),
+                When::Later(hdl) => start(member, hdl, |start| {
+                    world.accumulate_strided_nb_from(alpha, source, target, &shape.as_strided(), start.alone())
+                }),
+            }
         };
     }
     if !shape.strides_divide_by(align) {
         return Err(Error::Shape(format!("{shape:?} has strides that misalign {size}-byte elements")));
     }
-    // Elements inside larger structs: row by row, the farthest first, which is the one that may leave the region.
+    // Elements inside larger structs: row by row, the farthest first, which is the one that may leave the region. They
+    // are locally complete on return, so a handle has nothing to wait for.
     let one = [row / size];
     let one = Strided { counts: &one, local: &[], remote: &[] };
     for row in (0..shape.rows()).rev() {
@@ -298,6 +419,26 @@ mod tests {
         let shape = shape(&[16, 2, 3], &[24, 100], &[40, 1000]).unwrap();
         let all: Vec<_> = (0..shape.rows()).map(|row| shape.row_at(row)).collect();
         assert_eq!(all, [(0, 0), (24, 40), (100, 1000), (124, 1040), (200, 2000), (224, 2040)]);
+    }
+
+    #[test]
+    fn outer_levels_that_are_counted_once_are_none() {
+        let levels = |counts: &[c_int]| {
+            let strides = vec![64; counts.len() - 1];
+            shape(counts, &strides, &strides).unwrap().levels
+        };
+        assert_eq!(
+            [levels(&[8]), levels(&[8, 1, 1]), levels(&[8, 1, 2]), levels(&[8, 2, 1]), levels(&[8, 0])],
+            [0, 0, 2, 1, 1]
+        );
+    }
+
+    #[test]
+    fn a_dense_side_has_no_gaps() {
+        let shape = shape(&[16, 2, 3], &[24, 100], &[40, 1000]).unwrap();
+        assert_eq!(shape.dense_here().local[..2], [16, 32]);
+        assert_eq!(shape.dense_there().remote[..2], [16, 32]);
+        assert_eq!(shape.dense_there().local[..2], [24, 100]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! wrong. They then go one after the other.
 //!
 //! # Safety
-//! C-ARRAY: `iov_len` descriptors, each with `ptr_array_len` addresses on either side. C-BUFFER for each segment.
+//! C-ARRAY: `iov_len` descriptors, each with `ptr_array_len` addresses on either side. C-BUFFER for each segment, as in
+//! `transfer`. C-HANDLE, as in `handle`.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -12,10 +13,11 @@ use std::mem::offset_of;
 
 use armci_core::{Error, Result, Segment, World};
 
-use crate::abi::{Layout, c_functions};
+use crate::abi::{Layout, c_functions, spelled};
 use crate::arguments::{count, present, rank};
-use crate::member::world;
-use crate::transfer::{Scale, accumulate_vector};
+use crate::handle::{Start, armci_hdl_t, start};
+use crate::member::member;
+use crate::transfer::{Scale, When, accumulate_vector};
 
 /// Segments of one length.
 #[repr(C)]
@@ -31,6 +33,8 @@ pub struct armci_giov_t {
     pub ptr_array_len: c_int,
 }
 
+spelled! { armci_giov_t = "armci_giov_t" }
+
 pub(crate) const LAYOUT: Layout = Layout {
     name: "armci_giov_t",
     size: size_of::<armci_giov_t>(),
@@ -44,31 +48,100 @@ pub(crate) const LAYOUT: Layout = Layout {
 
 c_functions! {
     /// Copies segments to `proc`.
-    code fn ARMCI_PutV(iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int = || {
-        let world = world()?;
-        // SAFETY: C-ARRAY.
-        let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Outward)? };
-        // SAFETY: C-BUFFER.
-        vector.named(unsafe { world.put_vector_from(vector.segments.iter().copied()) })
-    };
+    code fn ARMCI_PutV = PARMCI_PutV(iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int =
+        // SAFETY: C-ARRAY, C-BUFFER.
+        || unsafe { put(iov, iov_len, proc, When::Now) };
 
     /// Copies segments from `proc`.
-    code fn ARMCI_GetV(iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int = || {
-        let world = world()?;
-        // SAFETY: C-ARRAY.
-        let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Inward)? };
-        // SAFETY: C-BUFFER.
-        vector.named(unsafe { world.get_vector_into(vector.segments.iter().copied()) })
-    };
+    code fn ARMCI_GetV = PARMCI_GetV(iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int =
+        // SAFETY: C-ARRAY, C-BUFFER.
+        || unsafe { get(iov, iov_len, proc, When::Now) };
 
     /// Adds `*scale` times the elements of segments to those on `proc`.
-    code fn ARMCI_AccV(datatype: c_int, scale: *mut c_void, iov: *mut armci_giov_t, iov_len: c_int, proc: c_int) -> c_int = || {
-        let world = world()?;
-        // SAFETY: C-ARRAY.
-        let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Outward)? };
-        // SAFETY: C-BUFFER.
-        vector.named(unsafe { accumulate_vector(world, Scale { datatype, at: scale }, &vector.segments) })
-    };
+    code fn ARMCI_AccV = PARMCI_AccV(
+        datatype: c_int, scale: *mut c_void, iov: *mut armci_giov_t, iov_len: c_int, proc: c_int
+    ) -> c_int =
+        // SAFETY: C-ARRAY, C-BUFFER.
+        || unsafe { accumulate(Scale { datatype, at: scale }, iov, iov_len, proc, When::Now) };
+
+    /// Starts [`ARMCI_PutV`].
+    code fn ARMCI_NbPutV = PARMCI_NbPutV(
+        iov: *mut armci_giov_t, iov_len: c_int, proc: c_int, handle: *mut armci_hdl_t
+    ) -> c_int =
+        // SAFETY: C-ARRAY, C-BUFFER, C-HANDLE.
+        || unsafe { put(iov, iov_len, proc, When::Later(handle)) };
+
+    /// Starts [`ARMCI_GetV`].
+    code fn ARMCI_NbGetV = PARMCI_NbGetV(
+        iov: *mut armci_giov_t, iov_len: c_int, proc: c_int, handle: *mut armci_hdl_t
+    ) -> c_int =
+        // SAFETY: C-ARRAY, C-BUFFER, C-HANDLE.
+        || unsafe { get(iov, iov_len, proc, When::Later(handle)) };
+
+    /// Starts [`ARMCI_AccV`].
+    code fn ARMCI_NbAccV = PARMCI_NbAccV(
+        datatype: c_int, scale: *mut c_void,
+        iov: *mut armci_giov_t, iov_len: c_int, proc: c_int, handle: *mut armci_hdl_t
+    ) -> c_int =
+        // SAFETY: C-ARRAY, C-BUFFER, C-HANDLE.
+        || unsafe { accumulate(Scale { datatype, at: scale }, iov, iov_len, proc, When::Later(handle)) };
+}
+
+/// # Safety
+/// C-ARRAY, C-BUFFER, C-HANDLE.
+unsafe fn put(iov: *const armci_giov_t, iov_len: c_int, proc: c_int, when: When) -> Result<()> {
+    let member = member()?;
+    let world = &member.world;
+    // SAFETY: C-ARRAY.
+    let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Outward)? };
+    let segments = vector.segments.iter().copied();
+    // SAFETY: C-BUFFER, C-HANDLE.
+    vector.named(unsafe {
+        match when {
+            When::Now => world.put_vector_from(segments),
+            When::Later(hdl) => start(member, hdl, |start| world.put_vector_nb_from(segments, start.alone())),
+        }
+    })
+}
+
+/// # Safety
+/// C-ARRAY, C-BUFFER, C-HANDLE.
+unsafe fn get(iov: *const armci_giov_t, iov_len: c_int, proc: c_int, when: When) -> Result<()> {
+    let member = member()?;
+    let world = &member.world;
+    // SAFETY: C-ARRAY.
+    let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Inward)? };
+    let segments = vector.segments.iter().copied();
+    // SAFETY: C-BUFFER, C-HANDLE.
+    vector.named(unsafe {
+        match when {
+            When::Now => world.get_vector_into(segments),
+            When::Later(hdl) => start(member, hdl, |start| world.get_vector_nb_into(segments, start.alone())),
+        }
+    })
+}
+
+/// # Safety
+/// C-ARRAY, C-BUFFER, C-HANDLE.
+unsafe fn accumulate(scale: Scale, iov: *const armci_giov_t, iov_len: c_int, proc: c_int, when: When) -> Result<()> {
+    let member = member()?;
+    let world = &member.world;
+    // SAFETY: C-ARRAY.
+    let vector = unsafe { Vector::read(world, iov, iov_len, proc, Direction::Outward)? };
+    // SAFETY: C-BUFFER.
+    let accumulate = || unsafe { accumulate_vector(world, scale, &vector.segments) };
+    vector.named(match when {
+        When::Now => accumulate(),
+        // Locally complete on return, so a handle has nothing to wait for; what it has collected goes first.
+        When::Later(hdl) => {
+            let in_turn = |start: Start<'_>| {
+                start.alone();
+                accumulate()
+            };
+            // SAFETY: C-HANDLE.
+            unsafe { start(member, hdl, in_turn) }
+        }
+    })
 }
 
 /// Whether the destinations are there or here.

@@ -1,7 +1,7 @@
-//! `armci.h` declares what this library exports, and both say what ARMCI's own header says.
+//! `armci.h` and `message.h` declare what this library exports, and both say what ARMCI's own headers say.
 //!
 //! The tables that the exports were made from are printed as a C file of assertions; the compiler holds it against
-//! a header. ARMCI's is that of ARMCI-MPI (Debian's `libarmci-mpi-dev`); where it is not installed, and only there,
+//! headers. ARMCI's are those of ARMCI-MPI (Debian's `libarmci-mpi-dev`); where they are not installed, and only there,
 //! that comparison is left out, and standard error says so.
 
 mod common;
@@ -10,24 +10,51 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use armci::abi;
+use armci::abi::{Constant, Function, Layout};
+use armci::mpi::Handles;
+use armci::{catalogue, group};
 use common::{cc, package, run, scratch};
 
-/// The C file of assertions.
-fn assertions() -> String {
+/// What we have and ARMCI-MPI's headers do not declare: other ARMCIs do, or they are twins that it forgot.
+const BEYOND: [&str; 7] = [
+    "armci_group_comm",
+    "armci_notify",
+    "armci_notify_wait",
+    "parmci_notify",
+    "parmci_notify_wait",
+    "PARMCI_Malloc_group",
+    "PARMCI_Free_group",
+];
+/// What they declare and ARMCI-MPI itself does not define, either.
+const NOWHERE: [&str; 1] = ["armci_grp_clus_brdcst"];
+
+/// Every function, twins as functions of their own.
+fn functions() -> Vec<Function> {
+    let twin = |function: &Function| function.twin.map(|name| Function { name, twin: None, ..function.clone() });
+    catalogue::functions().into_iter().flat_map(|function| twin(&function).into_iter().chain([function])).collect()
+}
+
+/// The C file of assertions about these functions, for handles of this width.
+fn assertions(functions: impl Iterator<Item = Function>, handles: Handles) -> String {
     let mut c = String::from("#include <armci.h>\n#include <stddef.h>\n");
-    for abi::Constant { name, value } in abi::constants() {
+    for Constant { name, value } in catalogue::constants() {
         writeln!(c, "_Static_assert({name} == {value}, \"{name}\");").unwrap();
     }
-    for abi::Layout { name, size, fields } in abi::layouts() {
+    let mut layout = |name: &str, size: usize, fields: &[(&str, usize)]| {
         writeln!(c, "_Static_assert(sizeof({name}) == {size}, \"{name}\");").unwrap();
         for (field, offset) in fields {
             writeln!(c, "_Static_assert(offsetof({name}, {field}) == {offset}, \"{name}.{field}\");").unwrap();
         }
+    };
+    for Layout { name, size, fields } in catalogue::layouts() {
+        layout(name, size, fields);
     }
-    for abi::Function { name, returns, arguments } in abi::functions() {
+    let of_group = group::LAYOUTS.iter().find(|layout| layout.handles == handles).unwrap();
+    layout("ARMCI_Group", of_group.size, &of_group.fields());
+    for Function { name, returns, arguments, .. } in functions {
         let arguments = if arguments.is_empty() { "void".into() } else { arguments.join(", ") };
         let same = format!("__builtin_types_compatible_p(__typeof__({name}), {returns} ({arguments}))");
         writeln!(c, "_Static_assert({same}, \"{name}\");").unwrap();
@@ -35,57 +62,97 @@ fn assertions() -> String {
     c
 }
 
+/// A directory with an `mpi.h` whose handles have this width.
+fn stand_in(handles: Handles) -> PathBuf {
+    let (name, definition) = match handles {
+        Handles::Pointers => ("pointers", "typedef struct some_mpi *MPI_Comm;\n"),
+        Handles::Ints => ("ints", "typedef int MPI_Comm;\n"),
+    };
+    let directory = scratch(name);
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("mpi.h"), definition).unwrap();
+    directory
+}
+
 #[test]
 fn our_header_has_the_types_of_our_exports() {
-    let file = scratch("ours.c");
-    fs::write(&file, assertions()).unwrap();
-    run(cc().arg("-pedantic").arg("-I").arg(package().join("include")).arg("-fsyntax-only").arg(&file));
+    let include = package().join("include");
+    for handles in [Handles::Pointers, Handles::Ints] {
+        let file = scratch(&format!("ours-{handles:?}.c"));
+        fs::write(&file, assertions(functions().into_iter(), handles)).unwrap();
+        run(cc()
+            .arg("-pedantic")
+            .arg("-I")
+            .arg(&include)
+            .arg("-I")
+            .arg(stand_in(handles))
+            .arg("-fsyntax-only")
+            .arg(&file));
+        if handles == Handles::Pointers {
+            // Without MPI the handles are pointers, too.
+            let without = ["-pedantic", "-DARMCI_NO_MPI", "-DMPI_Comm=armci_comm_t", "-fsyntax-only"];
+            run(cc().args(without).arg("-I").arg(&include).arg(&file));
+        }
+    }
     // A header is for C++ too, where there is a compiler for it.
     let cpp = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     if Command::new(&cpp).arg("--version").output().is_ok() {
-        let options = ["-x", "c++", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
-        run(Command::new(cpp).args(options).arg(package().join("include/armci.h")));
+        for header in ["armci.h", "message.h"] {
+            let options = ["-x", "c++", "-DARMCI_NO_MPI", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"];
+            run(Command::new(&cpp).args(options).arg(&include).arg(include.join(header)));
+        }
     }
 }
 
 #[test]
-fn our_header_declares_our_exports_and_no_more() {
-    let header = fs::read_to_string(package().join("include/armci.h")).unwrap();
+fn our_headers_declare_our_exports_and_no_more() {
+    let read = |name: &str| fs::read_to_string(package().join("include").join(name)).unwrap();
+    let headers = [read("armci.h"), read("message.h")];
     // A declaration begins its line with a type, and its name is what stands before the parenthesis.
-    let declared: BTreeSet<&str> = header
-        .lines()
+    let declared: BTreeSet<&str> = headers
+        .iter()
+        .flat_map(|header| header.lines())
         .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
         .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
         .collect();
-    let exported: BTreeSet<&str> = abi::functions().iter().map(|function| function.name).collect();
+    let exported: BTreeSet<&str> = functions().iter().map(|function| function.name).collect();
     assert_eq!(declared, exported);
 }
 
 #[test]
-fn the_original_header_says_the_same() {
-    // It includes MPI's, for what we do not have; a stand-in does for reading it.
-    let stand_in = scratch("stand-in");
-    fs::create_dir_all(&stand_in).unwrap();
-    fs::write(stand_in.join("mpi.h"), "typedef int MPI_Comm;\n").unwrap();
-    let file = scratch("original.c");
-    fs::write(&file, format!("{}\n#ifndef ARMCI_MPI\n#error another ARMCI\n#endif\n", assertions())).unwrap();
+fn the_original_headers_say_the_same() {
     let probe = scratch("probe.c");
-    // Whatever else is wrong with the header fails the test.
+    // Whatever else is wrong with the headers fails the test.
     fs::write(
         &probe,
         "#if !__has_include(<armci.h>)\nMISSING\n#else\n#include <armci.h>\n#ifdef ARMCI_MPI\nFOUND\n#endif\n#endif\n",
     )
     .unwrap();
-
-    let read = |how, file| run(cc().arg("-I").arg(&stand_in).arg(how).arg(file)).stdout;
-    let probed = String::from_utf8(read("-E", &probe)).unwrap();
+    let read = |handles, how: &str, file: &Path| run(cc().arg("-I").arg(stand_in(handles)).arg(how).arg(file)).stdout;
+    let probed = String::from_utf8(read(Handles::Ints, "-E", &probe)).unwrap();
     let says = |word| probed.lines().any(|line| line == word);
-    if says("FOUND") {
-        read("-fsyntax-only", &file);
+    if !says("FOUND") {
+        let instead = if says("MISSING") { "there is none" } else { "there is another ARMCI's" };
+        // Not `eprintln!`, which the harness keeps to itself.
+        writeln!(
+            std::io::stderr(),
+            "left out: ARMCI-MPI's armci.h is not installed, {instead} (Debian: libarmci-mpi-dev)"
+        )
+        .unwrap();
         return;
     }
-    let instead = if says("MISSING") { "there is none" } else { "there is another ARMCI's" };
-    // Not `eprintln!`, which the harness keeps to itself.
-    writeln!(std::io::stderr(), "left out: ARMCI-MPI's armci.h is not installed, {instead} (Debian: libarmci-mpi-dev)")
-        .unwrap();
+    for handles in [Handles::Pointers, Handles::Ints] {
+        let file = scratch(&format!("original-{handles:?}.c"));
+        let known = functions().into_iter().filter(|function| !BEYOND.contains(&function.name));
+        fs::write(&file, assertions(known, handles)).unwrap();
+        read(handles, "-fsyntax-only", &file);
+    }
+    // And all that is declared there is here.
+    let ours: BTreeSet<&str> = functions().iter().map(|function| function.name).collect();
+    let declared = probed.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '(').filter_map(|word| {
+        let name = word.split_once('(')?.0;
+        ["ARMCI_", "PARMCI_", "armci_", "parmci_"].iter().any(|prefix| name.starts_with(prefix)).then_some(name)
+    });
+    let missing: Vec<&str> = declared.filter(|name| !ours.contains(name) && !NOWHERE.contains(name)).collect();
+    assert_eq!(missing, [""; 0]);
 }

@@ -4,8 +4,11 @@
 
 mod common;
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use armci_core::job::{Job, Outcome};
@@ -30,16 +33,47 @@ fn library(link: Link) -> PathBuf {
     file
 }
 
+/// A directory where the library goes by the names it is installed under: that to link with, and that to run with.
+fn installed(library: &Path) -> PathBuf {
+    static ONCE: OnceLock<PathBuf> = OnceLock::new();
+    let install = || {
+        let directory = scratch("lib");
+        let _ = fs::remove_dir_all(&directory); // of an earlier run, if there was one
+        fs::create_dir_all(&directory).unwrap();
+        symlink(library, directory.join("libarmci.so.1")).unwrap();
+        symlink("libarmci.so.1", directory.join("libarmci.so")).unwrap();
+        directory
+    };
+    ONCE.get_or_init(install).clone()
+}
+
 /// Compiles `tests/c/<name>.c`.
 fn compile(name: &str, link: Link) -> PathBuf {
-    let program = scratch(&format!("{name}-{link:?}"));
-    let mut cc = cc();
-    cc.arg("-I").arg(package().join("include")).arg(package().join(format!("tests/c/{name}.c")));
-    cc.arg("-o").arg(&program);
+    compile_by(cc(), "", name, link)
+}
+
+/// The same as C++; none without a compiler for it.
+fn compile_as_cpp(name: &str) -> Option<PathBuf> {
+    let cpp = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    if Command::new(&cpp).arg("--version").output().is_err() {
+        return None;
+    }
+    let mut cpp = Command::new(cpp);
+    cpp.args(["-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-g", "-O1"]);
+    Some(compile_by(cpp, "-cpp", name, Link::Shared))
+}
+
+fn compile_by(mut cc: Command, suffix: &str, name: &str, link: Link) -> PathBuf {
+    let program = scratch(&format!("{name}-{link:?}{suffix}"));
+    cc.arg("-DARMCI_NO_MPI").arg("-I").arg(package().join("include"));
+    cc.arg(package().join(format!("tests/c/{name}.c"))).args(["-x", "none", "-o"]).arg(&program);
     let library = library(link);
-    let directory = library.parent().unwrap().to_str().unwrap();
     match link {
-        Link::Shared => cc.args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"]),
+        Link::Shared => {
+            let directory = installed(&library);
+            let directory = directory.to_str().unwrap();
+            cc.args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"])
+        }
         Link::Static => cc.arg(library).args(["-lhwloc", "-lgcc_s", "-lm", "-lpthread", "-ldl"]),
     };
     run(&mut cc);
@@ -95,6 +129,34 @@ fn collectives_are_exact() {
     matrix(&compile("collectives", Link::Shared), all_done);
 }
 
+/// In C and in C++.
+fn both_languages(name: &str) {
+    matrix(&compile(name, Link::Shared), all_done);
+    if let Some(program) = compile_as_cpp(name) {
+        all_done(2, success(&job(&program, 2)));
+    }
+}
+
+#[test]
+fn what_does_not_block_is_complete_when_waited_for() {
+    both_languages("nonblocking");
+}
+
+#[test]
+fn groups_have_ranks_memory_and_collectives_of_their_own() {
+    both_languages("groups");
+}
+
+#[test]
+fn messages_mutexes_flags_and_the_rest_do_what_they_say() {
+    both_languages("messages");
+}
+
+#[test]
+fn threads_communicate_where_they_were_asked_for() {
+    both_languages("threads");
+}
+
 #[test]
 fn wrong_calls_are_refused_with_one_line_each() {
     matrix(&compile("refusals", Link::Shared), |ranks, outcome| {
@@ -139,6 +201,21 @@ fn giving_up_ends_the_job_with_the_code() {
         ("value", 0, 1, "ARMCI_GetValueDouble: address 0x"),
         ("root", 7, 1, "armci_msg_brdcst: rank 7 does not exist"),
         ("operation", 1, 1, "armci_msg_dgop: operation \"or\" is unknown"),
+        ("group", 0, 1, "ARMCI_Group_free: the group at 0x"),
+        ("world", 0, 1, "ARMCI_Group_free: the group of all ranks"),
+        ("communicator", 0, 1, "armci_group_comm: this program is linked with no MPI"),
+        ("member", 77, 1, "ARMCI_Group_create: rank 77 does not exist: the group has"),
+        ("handle", 0, 1, "ARMCI_INIT_HANDLE: the handle is NULL"),
+        ("mutex", 3, 1, "ARMCI_Lock: there are no mutexes"),
+        ("mutex", -3, 1, "ARMCI_Lock: the mutex is -3, which is negative"),
+        ("scope", 333, 1, "armci_msg_bcast_scope: 333 is no scope"),
+        ("type", -99, 1, "armci_msg_gop_scope: -99 is no type"),
+        ("select", 7, 1, "armci_msg_sel: records of 7 bytes"),
+        ("domain", 1, 1, "armci_domain_count: 1 is no kind of domain"),
+        ("node", 5, 1, "armci_domain_nprocs: domain 5 does not exist"),
+        ("tag", -1, 1, "armci_msg_snd: the tag is -1, which is negative"),
+        ("access", 0, 1, "ARMCI_Access_begin: address 0x"),
+        ("short", 4, 1, "armci_msg_rcv: the message from rank"),
     ];
     for ranks in [1, 3] {
         for (how, number, code, line) in cases {

@@ -49,6 +49,20 @@ use crate::world::World;
 #[repr(transparent)]
 pub struct NbHandle(u64);
 
+impl NbHandle {
+    /// The number it is, for memory that cannot hold the type; below 2^63.
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The handle of a number. One that no operation has stands for nothing, and a wait for it returns at once.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Self {
+        NbHandle(bits)
+    }
+}
+
 impl World {
     /// The tag of an operation with this handle.
     fn tag_of(&self, handle: Option<&mut NbHandle>) -> Tag {
@@ -91,6 +105,39 @@ impl World {
     /// [`Error::Refused`] if a target did not serve it.
     pub fn wait_all(&self) -> Result<()> {
         self.origin().complete(Which::Group(Group::Implicit, None))
+    }
+
+    /// Waits for local completion of all that this thread started with any handle, implicit or explicit, and `rank`, or
+    /// any rank. What ARMCI programs mean by `ARMCI_WaitAll` and `ARMCI_WaitProc`, and most ARMCIs do; handles that own
+    /// their buffers are complete then, too.
+    ///
+    /// ```
+    /// # fn main() -> armci_core::Result<()> {
+    /// use armci_core::{NbHandle, World};
+    ///
+    /// let world = World::init()?;
+    /// let region = world.allocate(8)?;
+    /// world.put_value(2.5, region.at(world.rank(), 0))?;
+    /// world.barrier()?;
+    /// let (mut number, mut handle) = (0.0, NbHandle::default());
+    /// // SAFETY: nobody touches the number before the wait.
+    /// unsafe { world.get_nb_into(region.at(world.rank(), 0), &raw mut number, 1, Some(&mut handle))? };
+    /// world.wait_any_handle(None)?;
+    /// assert_eq!(number, 2.5);
+    /// world.free(region)?;
+    /// world.finalize()
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Rank`]; [`Error::Refused`] if a target did not serve it.
+    pub fn wait_any_handle(&self, rank: Option<usize>) -> Result<()> {
+        if let Some(rank) = rank.filter(|rank| *rank >= self.size()) {
+            return Err(Error::Rank { rank, size: self.size() });
+        }
+        let [implicit, explicit] =
+            [Group::Implicit, Group::Explicit].map(|group| self.origin().complete(Which::Group(group, rank)));
+        implicit.and(explicit)
     }
 
     /// Starts a put of `count` elements (`ARMCI_NbPut`).

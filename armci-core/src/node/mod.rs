@@ -166,11 +166,22 @@ impl Node {
     /// Why a rank without a slot cannot be reached.
     #[cold]
     fn out_of_reach(&self, rank: usize) -> Error {
+        match self.node_of(rank) {
+            Ok(node) => Error::OtherNode { rank, node, mine: self.who.node },
+            Err(error) => error,
+        }
+    }
+
+    /// The node that a rank is on.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] if it does not exist.
+    pub(crate) fn node_of(&self, rank: usize) -> Result<usize> {
         if rank >= self.who.size {
-            return Error::Rank { rank, size: self.who.size };
+            return Err(Error::Rank { rank, size: self.who.size });
         }
         let after = self.nodes.partition_point(|(first, _)| *first <= rank);
-        Error::OtherNode { rank, node: self.nodes[after - 1].1, mine: self.who.node }
+        Ok(self.nodes[after - 1].1)
     }
 
     /// The control block of a slot.

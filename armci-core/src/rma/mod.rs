@@ -16,7 +16,7 @@ mod strided;
 mod vector;
 
 pub use segment::Segment;
-pub use strided::Strided;
+pub use strided::{Strided, copy_strided};
 pub use vector::Segments;
 
 use bytemuck::Pod;

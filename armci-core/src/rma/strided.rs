@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use super::{Completion, by_message};
 use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
-use crate::copy::{MAX_LEVELS, Patch};
+use crate::copy::{MAX_LEVELS, Patch, copy_patch};
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
 use crate::transport::Transport;
@@ -120,6 +120,33 @@ impl Checked {
         }
         Err(Error::Shape(format!("the patch spans {} bytes of a local buffer of {bytes}", self.local_span)))
     }
+}
+
+/// Copies a patch within this process: `local` are the strides at `source`, `remote` those at `target`
+/// (`armci_read_strided` and `armci_write_strided`, where one side is dense). As fast as the copies of transfers.
+///
+/// ```
+/// use armci_core::{Strided, copy_strided};
+/// let (matrix, mut dense) = ([1, 2, 3, 4, 5, 6, 7, 8, 9], [0; 4]);
+/// // The 2 by 2 patch at its upper right.
+/// let shape = Strided { counts: &[2, 2], local: &[3], remote: &[2] };
+/// // SAFETY: both lie in what is borrowed.
+/// unsafe { copy_strided(dense.as_mut_ptr(), matrix[1..].as_ptr(), &shape)? };
+/// assert_eq!(dense, [2, 3, 5, 6]);
+/// # Ok::<(), armci_core::Error>(())
+/// ```
+///
+/// # Safety
+/// LOCAL-SPAN: all elements of the patch are readable from `source` on and writable from `target` on; the two do not
+/// overlap.
+///
+/// # Errors
+/// [`Error::Shape`] if the shape contradicts itself.
+pub unsafe fn copy_strided<T: Pod>(target: *mut T, source: *const T, shape: &Strided<'_>) -> Result<()> {
+    let shape = shape.check(size_of::<T>())?;
+    // SAFETY: LOCAL-SPAN.
+    unsafe { copy_patch(target.cast(), source.cast(), &shape.patch(true)) };
+    Ok(())
 }
 
 impl World {

@@ -17,10 +17,16 @@
 
 /* Memory of `bytes` bytes on every rank. */
 static inline void **allocate(long bytes) {
-    void **base = malloc(armci_msg_nproc() * sizeof *base);
+    void **base = (void **)malloc((size_t)armci_msg_nproc() * sizeof *base);
     CHECK(base != NULL);
     CHECK(ARMCI_Malloc(base, bytes) == 0);
     return base;
+}
+
+static inline double *doubles(int count) {
+    double *numbers = (double *)malloc((size_t)count * sizeof *numbers);
+    CHECK(numbers != NULL);
+    return numbers;
 }
 
 static inline void release(void **base) {

@@ -45,6 +45,37 @@ int main(int argc, char **argv) {
         if (!strcmp(how, "value")) printf("%g\n", ARMCI_GetValueDouble(&x, number));
         if (!strcmp(how, "root")) armci_msg_brdcst(&x, 8, number);
         if (!strcmp(how, "operation")) armci_msg_dgop(&x, number, "or");
+        if (!strcmp(how, "group")) {
+            ARMCI_Group group = {0};
+            ARMCI_Group_free(&group);
+        }
+        if (!strcmp(how, "world")) {
+            ARMCI_Group group;
+            ARMCI_Group_get_world(&group);
+            ARMCI_Group_free(&group);
+        }
+        if (!strcmp(how, "communicator")) {
+            ARMCI_Group group;
+            ARMCI_Group_get_world(&group);
+            printf("%p\n", (void *)armci_group_comm(&group));
+        }
+        if (!strcmp(how, "member")) {
+            ARMCI_Group group;
+            ARMCI_Group_create(1, &number, &group);
+        }
+        if (!strcmp(how, "handle")) ARMCI_INIT_HANDLE(NULL);
+        if (!strcmp(how, "mutex")) ARMCI_Lock(number, 0);
+        if (!strcmp(how, "scope")) armci_msg_bcast_scope(number, &x, 8, 0);
+        if (!strcmp(how, "type")) armci_msg_gop_scope(SCOPE_ALL, &x, 1, "+", number);
+        if (!strcmp(how, "select")) armci_msg_sel(&x, number, "max", ARMCI_DOUBLE, 1);
+        if (!strcmp(how, "domain")) printf("%d\n", armci_domain_count(number));
+        if (!strcmp(how, "node")) printf("%d\n", armci_domain_nprocs(ARMCI_DOMAIN_SMP, number));
+        if (!strcmp(how, "tag")) armci_msg_snd(number, &x, 8, 0);
+        if (!strcmp(how, "access")) ARMCI_Access_begin(&x);
+        if (!strcmp(how, "short")) {
+            armci_msg_snd(1, &x, 8, armci_msg_me());
+            armci_msg_rcv(1, &x, number, NULL, armci_msg_me());
+        }
         if (!strcmp(how, "early")) return number;
     }
     ARMCI_Barrier();

@@ -19,6 +19,7 @@ static void *from_another_thread(void *unused) {
     REFUSED(ARMCI_Put(&x, base[right], 8, right));
     REFUSED(ARMCI_Init());
     REFUSED(ARMCI_Finalize());
+    REFUSED(ARMCI_Create_mutexes(1));
     return unused;
 }
 
@@ -103,6 +104,48 @@ static void memory(void) {
     REFUSED(ARMCI_Put(table, table[right], 8, right));
 }
 
+/* Handles, mutexes, groups, flags, local memory. */
+static void the_rest(void) {
+    double x = 1;
+    int two[] = {8, 2}, far[] = {64};
+    armci_hdl_t handle;
+    ARMCI_INIT_HANDLE(&handle);
+    REFUSED(ARMCI_Wait(NULL));
+    REFUSED(ARMCI_WaitProc(nproc));
+    REFUSED(ARMCI_NbPut(&x, &x, 8, right, &handle));
+    REFUSED(ARMCI_NbGet(base[right], NULL, 8, right, NULL));
+    REFUSED(ARMCI_NbPutS(&x, far, base[right], far, two, 1, right, &handle));
+    REFUSED(ARMCI_NbPutValueInt(1, &x, right, &handle));
+    CHECK(ARMCI_Wait(&handle) == 0);
+    int *flag = base[right];
+    REFUSED(ARMCI_Put_flag(&x, base[right], 8, (int *)((char *)flag + 1), 1, right));
+    REFUSED(ARMCI_Put_flag(&x, base[right], 8, (int *)&x, 1, right));
+    REFUSED(ARMCI_Put_flag(&x, base[right], 80, flag, 1, right));
+    REFUSED(ARMCI_PutS_flag(&x, far, base[right], far, two, 1, flag, 1, right));
+    REFUSED(ARMCI_Destroy_mutexes());
+    REFUSED(ARMCI_Create_mutexes(-1)); /* on all */
+    CHECK(ARMCI_Create_mutexes(1) == 0);
+    REFUSED(ARMCI_Create_mutexes(1));
+    CHECK(ARMCI_Destroy_mutexes() == 0);
+    REFUSED(ARMCI_Free_local(&x));
+    REFUSED(ARMCI_Malloc_local(-1) == NULL);
+    REFUSED(ARMCI_Init_thread(7));
+    ARMCI_Group group;
+    void *table[nproc];
+    memset(&group, 0x5a, sizeof group);
+    REFUSED(ARMCI_Malloc_group(table, 8, &group));
+    REFUSED(ARMCI_Malloc_group(table, 8, NULL));
+    ARMCI_Group_create(1, &me, &group);
+    REFUSED(ARMCI_Malloc_group(table, -8, &group));
+    CHECK(ARMCI_Malloc_group(table, 8, &group) == 0);
+    REFUSED(ARMCI_Free(table[0])); /* of a group */
+    REFUSED(ARMCI_Free_group(base[me], &group));
+    CHECK(ARMCI_Free_group(table[0], &group) == 0);
+    REFUSED(ARMCI_Free_group(table[0], &group));
+    ARMCI_Group_free(&group);
+    REFUSED(ARMCI_Malloc_group(table, 8, &group));
+}
+
 int main(void) {
     int x = 0;
     REFUSED(ARMCI_Put(&x, &x, sizeof x, 0)); /* before ARMCI_Init */
@@ -118,6 +161,7 @@ int main(void) {
     shapes();
     vectors_and_words();
     memory();
+    the_rest();
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, from_another_thread, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
