@@ -11,7 +11,7 @@ use crate::arguments::flag;
 use crate::handle::armci_hdl_t;
 use crate::member::{member, world};
 use crate::sync::raise;
-use crate::transfer::{Scale, Shape, When, accumulate, get, get_row, put, put_row};
+use crate::transfer::{Scale, Shape, When, accumulate, accumulate_row, get, get_row, put, put_row};
 
 c_constants! {
     /// `int`.
@@ -44,9 +44,7 @@ c_functions! {
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER.
-        || unsafe {
-            accumulate(member()?, Scale { datatype, at: scale }, src, dst, &Shape::row(bytes)?, proc, When::Now)
-        };
+        || unsafe { accumulate_row(world()?, Scale { datatype, at: scale }, src, dst, bytes, proc) };
 
     /// [`ARMCI_Put`], then sets `*flag` on `proc` to `value`: who finds the flag finds the data.
     code fn ARMCI_Put_flag = PARMCI_Put_flag(

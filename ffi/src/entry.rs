@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use armci_core::Result;
+use armci_core::{Error, Result};
 
 use crate::member;
 
@@ -34,24 +34,35 @@ unsafe extern "C" {
 }
 
 /// Runs the body of a function that returns 0, or something else if it failed.
-#[inline]
+// Always: the closure's captures then stay in the registers that C passed them in.
+#[inline(always)]
 pub(crate) fn code(name: &str, body: impl FnOnce() -> Result<()>) -> c_int {
     match guarded(name, body) {
         Ok(()) => 0,
-        Err(error) => {
-            say(name, &error);
-            FAILED
-        }
+        Err(error) => refused(name, &error),
     }
 }
 
+/// What a function that returns a code does when it failed.
+#[cold]
+#[inline(never)]
+fn refused(name: &str, error: &Error) -> c_int {
+    say(name, error);
+    FAILED
+}
+
+/// What a function that cannot say that it failed does then.
+#[cold]
+#[inline(never)]
+fn gives_up(name: &str, error: &Error) -> ! {
+    say(name, error);
+    end(FAILED)
+}
+
 /// Runs the body of a function that cannot say that it failed.
-#[inline]
+#[inline(always)]
 pub(crate) fn answer<T>(name: &str, body: impl FnOnce() -> Result<T>) -> T {
-    guarded(name, body).unwrap_or_else(|error| {
-        say(name, &error);
-        end(FAILED)
-    })
+    guarded(name, body).unwrap_or_else(|error| gives_up(name, &error))
 }
 
 /// Runs the body of a function that returns a pointer, or NULL if it failed.
@@ -63,14 +74,18 @@ pub(crate) fn pointer(name: &str, body: impl FnOnce() -> Result<*mut c_void>) ->
 }
 
 /// Runs a body; a panic ends the job.
-#[inline]
+#[inline(always)]
 fn guarded<T>(name: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     // Nothing that the panic may have broken is looked at again.
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        // The panic hook has written what and where.
-        say(name, &"a bug of this library; the state it left is unknown, so the job ends here");
-        end(FAILED)
-    })
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| panicked(name))
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(name: &str) -> ! {
+    // The panic hook has written what and where.
+    say(name, &"a bug of this library; the state it left is unknown, so the job ends here");
+    end(FAILED)
 }
 
 /// Writes the one line.

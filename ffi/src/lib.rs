@@ -62,6 +62,7 @@ mod allocations;
 mod arguments;
 mod entry;
 mod groups;
+mod here;
 mod member;
 mod transfer;
 

@@ -8,12 +8,15 @@
 //!
 //! # Safety
 //! ATTACHED-ONCE: an attached member is allocated by its thread, which alone refers to it, by [`MEMBER`]; that is
-//! cleared before the member is freed, at the end of the thread, when no call of that thread is under way.
+//! cleared before the member is freed, at the end of the thread, when no call of that thread is under way. FIRST-MEMBER:
+//! what is stored there lives as long as the process, and is taken from there by the thread alone that stored it and so
+//! finds its own number beside it.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use armci_core::job::Aborter;
@@ -21,6 +24,7 @@ use armci_core::{Error, Mutexes, Result, Threads, World};
 
 use crate::aggregate::Aggregates;
 use crate::groups::Groups;
+use crate::here::thread;
 use crate::mpi::{MPI_Comm, mpi};
 use crate::notify::Notices;
 
@@ -53,6 +57,11 @@ thread_local! {
     /// What detaches the thread when it ends.
     static ATTACHED: OnceCell<Attached> = const { OnceCell::new() };
 }
+/// A number that no thread has.
+const NO_THREAD: usize = usize::MAX;
+/// The thread that joined, by its number, and its member: what its own storage holds, for a quicker look.
+static FIRST_THREAD: AtomicUsize = AtomicUsize::new(NO_THREAD);
+static FIRST: AtomicPtr<Member> = AtomicPtr::new(ptr::null_mut());
 /// This process's rank, once it has joined.
 static RANK: OnceLock<usize> = OnceLock::new();
 /// What tells the launcher that this rank gives up, once it has joined.
@@ -68,6 +77,17 @@ static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 /// This thread's member.
 #[inline]
 pub(crate) fn member() -> Result<&'static Member> {
+    if FIRST_THREAD.load(Ordering::Relaxed) == thread() {
+        // SAFETY: FIRST-MEMBER.
+        return Ok(unsafe { &*FIRST.load(Ordering::Relaxed) });
+    }
+    other_thread()
+}
+
+/// The member of a thread that did not join, or that has no number.
+#[cold]
+#[inline(never)]
+fn other_thread() -> Result<&'static Member> {
     match MEMBER.get() {
         Some(member) => Ok(member),
         None => attach(),
@@ -162,7 +182,11 @@ pub(crate) fn join(threading: Threading, comm: Option<MPI_Comm>) -> Result<()> {
         let groups = Groups::new(&world, comm);
         let primary = Primary { groups, mutexes: RefCell::default(), notices: Notices::default() };
         let aggregates = Aggregates::default();
-        MEMBER.set(Some(Box::leak(Box::new(Member { world, aggregates, primary: Some(primary) }))));
+        let member = Box::leak(Box::new(Member { world, aggregates, primary: Some(primary) }));
+        FIRST.store(member, Ordering::Relaxed);
+        MEMBER.set(Some(member));
+        let known = if thread() == 0 { NO_THREAD } else { thread() };
+        FIRST_THREAD.store(known, Ordering::Relaxed);
     } else {
         primary()?;
     }

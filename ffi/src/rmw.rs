@@ -28,21 +28,27 @@ c_functions! {
     /// what `ploc` held.
     code fn ARMCI_Rmw = PARMCI_Rmw(op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int) -> c_int = || {
         let world = world()?;
-        let rmw = match op {
-            ARMCI_FETCH_AND_ADD => fetch_add::<c_int>,
-            ARMCI_FETCH_AND_ADD_LONG => fetch_add::<c_long>,
-            ARMCI_SWAP => swap::<c_int>,
-            ARMCI_SWAP_LONG => swap::<c_long>,
-            other => return unknown(other, "read-modify-write operation", "ARMCI_FETCH_AND_ADD, ARMCI_SWAP and the same with _LONG"),
-        };
         present(ploc, "the local address")?;
         // SAFETY: C-WORD.
-        unsafe { rmw(world, ploc, place(world, proc, prem)?, value) }
+        unsafe {
+            match op {
+                ARMCI_FETCH_AND_ADD => fetch_add::<c_int>(world, ploc, place(world, proc, prem)?, value),
+                ARMCI_FETCH_AND_ADD_LONG => fetch_add::<c_long>(world, ploc, place(world, proc, prem)?, value),
+                ARMCI_SWAP => swap::<c_int>(world, ploc, place(world, proc, prem)?),
+                ARMCI_SWAP_LONG => swap::<c_long>(world, ploc, place(world, proc, prem)?),
+                other => unknown(
+                    other,
+                    "read-modify-write operation",
+                    "ARMCI_FETCH_AND_ADD (0), _LONG (1), ARMCI_SWAP (2) and ARMCI_SWAP_LONG (3)",
+                ),
+            }
+        }
     };
 }
 
 /// # Safety
 /// C-WORD.
+#[inline(always)]
 unsafe fn fetch_add<T: Word + From<c_int>>(
     world: &World,
     ploc: *mut c_void,
@@ -57,7 +63,8 @@ unsafe fn fetch_add<T: Word + From<c_int>>(
 
 /// # Safety
 /// C-WORD.
-unsafe fn swap<T: Word>(world: &World, ploc: *mut c_void, prem: GlobalPtr<u8>, _value: c_int) -> Result<()> {
+#[inline(always)]
+unsafe fn swap<T: Word>(world: &World, ploc: *mut c_void, prem: GlobalPtr<u8>) -> Result<()> {
     // SAFETY: C-WORD, at any alignment.
     let mine = unsafe { ploc.cast::<T>().read_unaligned() };
     let held = world.swap(prem.cast::<T>(), mine)?;

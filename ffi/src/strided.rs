@@ -11,9 +11,9 @@ use armci_core::Result;
 use crate::abi::c_functions;
 use crate::arguments::flag;
 use crate::handle::armci_hdl_t;
-use crate::member::member;
+use crate::member::{member, world};
 use crate::sync::raise;
-use crate::transfer::{self, Scale, Shape, When};
+use crate::transfer::{self, MAX_LEVELS, Scale, Shape, When, accumulate_row, get_row, put_row};
 
 /// One side of a patch: where it begins, and its strides.
 #[derive(Clone, Copy)]
@@ -104,12 +104,32 @@ c_functions! {
         };
 }
 
+impl Extent {
+    /// How many bytes it has, if it is one row, as most transfers of small patches are.
+    ///
+    /// # Safety
+    /// C-ARRAY.
+    #[inline]
+    unsafe fn row(self) -> Option<c_int> {
+        let Extent(counts, levels) = self;
+        if counts.is_null() || !(0..=MAX_LEVELS as c_int).contains(&levels) {
+            return None;
+        }
+        // SAFETY: C-ARRAY, not NULL.
+        unsafe { (1..=levels as usize).all(|level| counts.add(level).read() == 1).then(|| counts.read()) }
+    }
+}
+
 /// # Safety
 /// C-BUFFER, C-ARRAY, C-HANDLE.
 #[inline]
-unsafe fn put(from: Side, to: Side, Extent(counts, levels): Extent, proc: c_int, when: When) -> Result<()> {
+unsafe fn put(from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
+        if let (When::Now, Some(bytes)) = (when, extent.row()) {
+            return put_row(world()?, from.0, to.0, bytes, proc);
+        }
+        let Extent(counts, levels) = extent;
         let shape = Shape::strided(counts, from.1, to.1, levels)?;
         transfer::put(member()?, from.0, to.0, &shape, proc, when)
     }
@@ -118,9 +138,13 @@ unsafe fn put(from: Side, to: Side, Extent(counts, levels): Extent, proc: c_int,
 /// # Safety
 /// C-BUFFER, C-ARRAY, C-HANDLE.
 #[inline]
-unsafe fn get(from: Side, to: Side, Extent(counts, levels): Extent, proc: c_int, when: When) -> Result<()> {
+unsafe fn get(from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
+        if let (When::Now, Some(bytes)) = (when, extent.row()) {
+            return get_row(world()?, from.0, to.0, bytes, proc);
+        }
+        let Extent(counts, levels) = extent;
         let shape = Shape::strided(counts, to.1, from.1, levels)?;
         transfer::get(member()?, from.0, to.0, &shape, proc, when)
     }
@@ -129,16 +153,13 @@ unsafe fn get(from: Side, to: Side, Extent(counts, levels): Extent, proc: c_int,
 /// # Safety
 /// C-BUFFER, C-ARRAY, C-HANDLE; one element is readable at the scale.
 #[inline]
-unsafe fn accumulate(
-    scale: Scale,
-    from: Side,
-    to: Side,
-    Extent(counts, levels): Extent,
-    proc: c_int,
-    when: When,
-) -> Result<()> {
+unsafe fn accumulate(scale: Scale, from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
+        if let (When::Now, Some(bytes)) = (when, extent.row()) {
+            return accumulate_row(world()?, scale, from.0, to.0, bytes, proc);
+        }
+        let Extent(counts, levels) = extent;
         let shape = Shape::strided(counts, from.1, to.1, levels)?;
         transfer::accumulate(member()?, scale, from.0, to.0, &shape, proc, when)
     }

@@ -285,6 +285,46 @@ macro_rules! for_type {
     }};
 }
 
+/// One contiguous piece, added there, scaled.
+///
+/// # Safety
+/// C-BUFFER; one element is readable at `scale.at`.
+#[inline]
+pub(crate) unsafe fn accumulate_row(
+    world: &World,
+    scale: Scale,
+    from: *mut c_void,
+    to: *mut c_void,
+    bytes: c_int,
+    proc: c_int,
+) -> Result<()> {
+    let accumulate = for_type!(scale, accumulate_row_as);
+    let bytes = count(bytes, "the length")?;
+    if bytes == 0 {
+        return rank(world, proc).map(drop);
+    }
+    present(from, "the local address")?;
+    // SAFETY: passed on.
+    unsafe { accumulate(world, scale.at, from.cast(), place(world, proc, to)?, bytes) }
+}
+
+/// # Safety
+/// C-BUFFER; a `T` is readable at `scale`.
+unsafe fn accumulate_row_as<T: Accumulate>(
+    world: &World,
+    scale: *mut c_void,
+    from: *const u8,
+    to: GlobalPtr<u8>,
+    bytes: usize,
+) -> Result<()> {
+    whole_elements::<T>(bytes)?;
+    // SAFETY: C-BUFFER; the scale is readable by contract, at any alignment.
+    unsafe {
+        let alpha = scale.cast::<T>().read_unaligned();
+        world.accumulate_from(alpha, from.cast::<T>(), bytes / size_of::<T>(), to.cast::<T>())
+    }
+}
+
 /// Added there, scaled.
 ///
 /// # Safety
