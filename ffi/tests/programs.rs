@@ -4,48 +4,12 @@
 
 mod common;
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use armci_core::job::{Job, Outcome};
-use common::{cc, package, run, scratch};
-
-/// How a program finds the library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Link {
-    Shared,
-    Static,
-}
-
-/// The directory where cargo has put the library that this test was built with: that of this test itself. (The
-/// copies one level up are those of the last `cargo build`.)
-fn library(link: Link) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let file = test.with_file_name(match link {
-        Link::Shared => "libarmci.so",
-        Link::Static => "libarmci.a",
-    });
-    assert!(file.is_file(), "{} should have been built with this test", file.display());
-    file
-}
-
-/// A directory where the library goes by the names it is installed under: that to link with, and that to run with.
-fn installed(library: &Path) -> PathBuf {
-    static ONCE: OnceLock<PathBuf> = OnceLock::new();
-    let install = || {
-        let directory = scratch("lib");
-        let _ = fs::remove_dir_all(&directory); // of an earlier run, if there was one
-        fs::create_dir_all(&directory).unwrap();
-        symlink(library, directory.join("libarmci.so.1")).unwrap();
-        symlink("libarmci.so.1", directory.join("libarmci.so")).unwrap();
-        directory
-    };
-    ONCE.get_or_init(install).clone()
-}
+use common::{Link, cc, installed, library, package, run, scratch};
 
 /// Compiles `tests/c/<name>.c`.
 fn compile(name: &str, link: Link) -> PathBuf {
@@ -67,14 +31,12 @@ fn compile_by(mut cc: Command, suffix: &str, name: &str, link: Link) -> PathBuf 
     let program = scratch(&format!("{name}-{link:?}{suffix}"));
     cc.arg("-DARMCI_NO_MPI").arg("-I").arg(package().join("include"));
     cc.arg(package().join(format!("tests/c/{name}.c"))).args(["-x", "none", "-o"]).arg(&program);
-    let library = library(link);
     match link {
         Link::Shared => {
-            let directory = installed(&library);
-            let directory = directory.to_str().unwrap();
+            let directory = installed().to_str().unwrap();
             cc.args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"])
         }
-        Link::Static => cc.arg(library).args(["-lhwloc", "-lgcc_s", "-lm", "-lpthread", "-ldl"]),
+        Link::Static => cc.arg(library(Link::Static)).args(["-lhwloc", "-lgcc_s", "-lm", "-lpthread", "-ldl"]),
     };
     run(&mut cc);
     program
