@@ -12,6 +12,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use armci::abi::{Constant, Function, Layout};
 use armci::mpi::Handles;
@@ -64,14 +65,18 @@ fn assertions(functions: impl Iterator<Item = Function>, handles: Handles) -> St
 
 /// A directory with an `mpi.h` whose handles have this width.
 fn stand_in(handles: Handles) -> PathBuf {
-    let (name, definition) = match handles {
-        Handles::Pointers => ("pointers", "typedef struct some_mpi *MPI_Comm;\n"),
-        Handles::Ints => ("ints", "typedef int MPI_Comm;\n"),
-    };
-    let directory = scratch(name);
-    fs::create_dir_all(&directory).unwrap();
-    fs::write(directory.join("mpi.h"), definition).unwrap();
-    directory
+    // Once: tests run side by side, and a compiler may be reading it.
+    static WRITTEN: OnceLock<()> = OnceLock::new();
+    let directory = |handles: Handles| scratch(&format!("mpi-{handles:?}"));
+    WRITTEN.get_or_init(|| {
+        let headers =
+            [(Handles::Pointers, "typedef struct some_mpi *MPI_Comm;\n"), (Handles::Ints, "typedef int MPI_Comm;\n")];
+        for (handles, definition) in headers {
+            fs::create_dir_all(directory(handles)).unwrap();
+            fs::write(directory(handles).join("mpi.h"), definition).unwrap();
+        }
+    });
+    directory(handles)
 }
 
 #[test]
@@ -155,4 +160,20 @@ fn the_original_headers_say_the_same() {
     });
     let missing: Vec<&str> = declared.filter(|name| !ours.contains(name) && !NOWHERE.contains(name)).collect();
     assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn the_table_of_functions_names_our_exports_and_their_twins() {
+    let page = fs::read_to_string(package().join("README.md")).unwrap();
+    let (_, table) = page.split_once("## Functions").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split(" | ").next());
+    // A name in backticks, followed by a P if it has a twin.
+    let named = |entry: &str| {
+        let (name, rest) = entry.trim_matches([' ', '|']).trim_start_matches('`').split_once('`')?;
+        Some((name.to_owned(), rest == " P"))
+    };
+    let told: BTreeSet<_> = rows.flat_map(|row| row.split(", ")).filter_map(named).collect();
+    let ours: BTreeSet<_> =
+        catalogue::functions().iter().map(|function| (function.name.to_owned(), function.twin.is_some())).collect();
+    assert_eq!(told, ours);
 }
