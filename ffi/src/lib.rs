@@ -1,15 +1,16 @@
 //! ARMCI's C interface.
 //!
-//! A C program includes `armci.h`, links `-larmci`, and is started with `armci-run -n 4 ./program` (or alone, as a
-//! job of one). Names and signatures are ARMCI's; the values of constants and the layout of `armci_giov_t`, in which
-//! ARMCIs differ, are ARMCI-MPI's. The semantics of each function stand in `ffi/include/armci.h`, which declares
-//! exactly what this library has.
+//! A C program includes `armci.h` (with `-DARMCI_NO_MPI`, or compiled by `mpicc`), links `-larmci`, and is started with
+//! `armci-run -n 4 ./program` (or alone, as a job of one), or beside an MPI with its launcher. Names and signatures are
+//! ARMCI's; the values of constants and the layouts of types, in which ARMCIs differ, are ARMCI-MPI's. The semantics of each
+//! function stand in `ffi/include/armci.h` and `message.h`, which declare exactly what this library has; how to install
+//! and link it, and what differs from other ARMCIs, in `ffi/README.md`.
 //!
 //! ```text
 //!   C program         ARMCI_Put(src, dst, bytes, proc)
 //!                          |
 //!   entry             no panic leaves; an error becomes one line on stderr and a code, or the end of the job
-//!   member            the one World of this process, and what ARMCI_Malloc has allocated
+//!   member            this thread's World; groups, allocations, mutexes of the thread that joined
 //!   arguments         int -> usize, (proc, address) -> GlobalPtr, each checked
 //!                          |
 //!   armci-core        World::put, ...

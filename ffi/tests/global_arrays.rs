@@ -25,7 +25,8 @@ const MPICH: Mpi = Mpi { name: "mpich", launcher: "mpiexec.mpich", options: &[] 
 
 fn left_out(why: &str) {
     // Not `eprintln!`, which the harness keeps to itself.
-    writeln!(std::io::stderr(), "left out: {why}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "left out: {why}").unwrap();
 }
 
 impl Mpi {
