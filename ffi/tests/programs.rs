@@ -120,6 +120,11 @@ fn threads_communicate_where_they_were_asked_for() {
 }
 
 #[test]
+fn a_profiler_may_stand_before_a_function() {
+    both_languages("profiler");
+}
+
+#[test]
 fn wrong_calls_are_refused_with_one_line_each() {
     matrix(&compile("refusals", Link::Shared), |ranks, outcome| {
         let stdout = written(&outcome.stdout);
