@@ -55,6 +55,8 @@ impl<T: Scalar> MatrixOperand<'_, T> {
     /// The LU factors, with partial pivoting, of this square matrix, which stays as it is. Collective.
     ///
     /// Factoring is spread over all ranks of the group; each needs memory for its share of a copy.
+    /// Panels are factored by one rank at a time, which limits the speed: 2,048 rows of `f64` on two ranks run at a fifth of a
+    /// product's.
     ///
     /// # Errors
     /// [`Error::Mismatch`] if it is not square; [`Error::Singular`] if a pivot is zero, or is no number; if there is not
