@@ -2,7 +2,7 @@
 
 use armci_core::World;
 use fastrand::Rng;
-use global_arrays::{Error, GlobalArray, Operand, Patch, Scalar};
+use global_arrays::{Error, GlobalArray, MatrixOperand, Patch, Scalar};
 use ndarray::{Array1, Array2, ArrayView2, Axis, Ix1, Ix2, s};
 use num_complex::{Complex32, Complex64};
 use tests::{for_each, matrix, spread};
@@ -60,7 +60,11 @@ fn conjugated<T: Scalar>(matrix: ArrayView2<'_, T>) -> Array2<T> {
 }
 
 /// One of the ways that an operand is turned, and what it turns a plain matrix into.
-fn turned<'a, T: Scalar>(way: usize, operand: Operand<'a, T>, plain: ArrayView2<'_, T>) -> (Operand<'a, T>, Array2<T>) {
+fn turned<'a, T: Scalar>(
+    way: usize,
+    operand: MatrixOperand<'a, T>,
+    plain: ArrayView2<'_, T>,
+) -> (MatrixOperand<'a, T>, Array2<T>) {
     match way {
         0 => (operand, plain.to_owned()),
         1 => (operand.t(), plain.t().to_owned()),
