@@ -64,9 +64,7 @@ fn installed(wanted: &[Mpi]) -> Vec<Mpi> {
 /// Compiles the program of this test, to a file of its own, so that its processes can be told from others'.
 fn compile(with_mpi: Option<Mpi>, name: &str) -> PathBuf {
     let program = scratch(&format!("beside-mpi-{name}"));
-    let library = std::env::current_exe().unwrap().with_file_name("libarmci.so");
-    assert!(library.is_file(), "{} should have been built with this test", library.display());
-    let directory = library.parent().unwrap().to_str().unwrap();
+    let directory = common::installed().to_str().unwrap();
     let mut cc = with_mpi.map_or_else(cc, |mpi| compiler(mpi.compiler));
     cc.arg("-D_DEFAULT_SOURCE").arg(if with_mpi.is_some() { "-DWITH_MPI" } else { "-DARMCI_NO_MPI" });
     cc.arg("-I").arg(package().join("include")).arg(package().join("tests/c/beside_mpi.c"));
