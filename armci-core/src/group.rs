@@ -107,6 +107,17 @@ impl Group {
         }
     }
 
+    /// Whether the other has the same ranks, in the same order.
+    pub fn same_ranks(&self, other: &Group) -> bool {
+        match (self, other) {
+            (Group::World(_), Group::World(_)) => true,
+            _ => {
+                let same = |rank| self.world_rank(rank).ok() == other.world_rank(rank).ok();
+                self.size() == other.size() && (0..self.size()).all(same)
+            }
+        }
+    }
+
     /// Makes one group for each colour, of the ranks that name it, ordered by `key`, then by rank; none for a rank
     /// without a colour (`GA_Pgroup_split_irreg`). Collective over this group.
     ///

@@ -1,9 +1,54 @@
-//! How a step went that ranks took each for itself, known to all of them: so that what fails on one rank (its file is too
-//! large, the disk is full, a pipe is closed) is an error on all, and the same one.
+//! What ranks did each for itself in a collective operation, known to all of them: the parts of a result, in rank order; and
+//! that one failed, which is an error on all then.
+//!
+//! An error of arrays stays with its rank, and the others have [`Error::Elsewhere`]. An error of files and pipes (a disk is
+//! full) is told word by word, so that all have the same.
 
-use std::io::{Error, ErrorKind};
+use std::io::{self, ErrorKind};
 
 use armci_core::Group;
+use bytemuck::Pod;
+
+use crate::error::{Error, Result};
+
+/// A rank's part, in words: the value, a position, and whether there is any.
+type Note = [u64; 4];
+
+const PRESENT: u64 = 0;
+const FAILED: u64 = 1;
+
+/// The parts of all ranks of the group, in rank order; each a value of at most two words, and a position. Where one failed, all
+/// have an error: it its own, the others [`Error::Elsewhere`]. Collective.
+#[track_caller]
+pub(crate) fn parts_of_all<R: Pod>(
+    group: &Group,
+    operation: &'static str,
+    array: &str,
+    part: Result<(R, u64)>,
+) -> Result<Vec<(R, u64)>> {
+    const { assert!(size_of::<R>() <= 16, "a note has two words for the value") };
+    let mut note: Note = [0, 0, 0, FAILED];
+    if let Ok((value, position)) = &part {
+        bytemuck::bytes_of_mut(&mut note)[..size_of::<R>()].copy_from_slice(bytemuck::bytes_of(value));
+        (note[2], note[3]) = (*position, PRESENT);
+    }
+    let notes = group.all_gather(&note);
+    part?;
+    let notes = notes.map_err(|source| Error::Runtime { array: array.into(), source })?;
+    let read = |(rank, note): (usize, &Note)| {
+        if note[3] != PRESENT {
+            return Err(Error::Elsewhere { operation, array: array.into(), rank });
+        }
+        Ok((bytemuck::pod_read_unaligned(&bytemuck::bytes_of(note)[..size_of::<R>()]), note[2]))
+    };
+    notes.as_chunks().0.iter().enumerate().map(read).collect()
+}
+
+/// Makes an error of one rank known to all of the group, as [`parts_of_all`] does. Collective.
+#[track_caller]
+pub(crate) fn agree(group: &Group, operation: &'static str, array: &str, outcome: Result<()>) -> Result<()> {
+    parts_of_all(group, operation, array, outcome.map(|()| ((), 0))).map(drop)
+}
 
 /// The kinds of errors that come without a number of the operating system.
 const KINDS: [ErrorKind; 6] = [
@@ -15,17 +60,17 @@ const KINDS: [ErrorKind; 6] = [
     ErrorKind::WriteZero,
 ];
 
-/// How a step went on this rank.
-pub(crate) struct Outcome(Option<Error>);
+/// How a step that has to do with files went on this rank.
+pub(crate) struct Outcome(Option<io::Error>);
 
 impl Outcome {
-    pub(crate) fn of<T>(done: Result<T, Error>) -> Self {
+    pub(crate) fn of<T>(done: io::Result<T>) -> Self {
         Outcome(done.err())
     }
 
     /// How the step went on all ranks of the group: the error of the first that failed, and which rank that is. Collective.
     #[track_caller]
-    pub(crate) fn agree(self, group: &Group) -> armci_core::Result<Result<(), (usize, Error)>> {
+    pub(crate) fn agree(self, group: &Group) -> armci_core::Result<std::result::Result<(), (usize, io::Error)>> {
         let text = self.0.as_ref().map(|error| error.to_string()).unwrap_or_default();
         let mine = match &self.0 {
             None => [0, 0, 0, 0],
@@ -43,8 +88,8 @@ impl Outcome {
         Ok(Err((
             first,
             match i32::try_from(number) {
-                Ok(number) if number >= 0 => Error::from_raw_os_error(number),
-                _ => Error::new(KINDS[kind as usize], String::from_utf8_lossy(&bytes)),
+                Ok(number) if number >= 0 => io::Error::from_raw_os_error(number),
+                _ => io::Error::new(KINDS[kind as usize], String::from_utf8_lossy(&bytes)),
             },
         )))
     }

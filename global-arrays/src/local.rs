@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use ndarray::{ArrayView, ArrayViewMut, Dimension, MathCell, ShapeBuilder};
 
 use crate::array::GlobalArray;
-use crate::axes::{Axes, advance};
+use crate::axes::Axes;
 use crate::distribution::{Place, packed};
 use crate::error::Result;
 use crate::patch::Patch;
@@ -68,22 +68,6 @@ impl<T: Pod> OwnPart<T> {
     pub(crate) unsafe fn view_mut<'a, D: Dimension>(&self) -> ArrayViewMut<'a, T, D> {
         // SAFETY: OWN-BLOCK; as above.
         unsafe { ArrayViewMut::from_shape_ptr(self.lay::<D>(), self.start) }
-    }
-
-    /// Its rows, of which each is contiguous: the place of the first element in the part, and in memory. The part is not empty.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (Axes<usize>, *mut T)> + '_ {
-        let mut rows = self.patch.shape();
-        let last = rows.len() - 1;
-        debug_assert!(self.strides[last] == 1 && !self.patch.is_empty());
-        rows[last] = 1;
-        let mut next = Some(Axes::splat(rows.len(), 0));
-        std::iter::from_fn(move || {
-            let within = next?;
-            let mut after = within;
-            next = advance(&mut after, &rows).then_some(after);
-            let offset = within.iter().zip(self.strides.iter()).map(|(at, stride)| at * stride).sum();
-            Some((within, self.start.wrapping_add(offset)))
-        })
     }
 }
 

@@ -56,12 +56,6 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// Whether each rank of the job owns the same elements of this array as of the other, in the same blocks
     /// (`NGA_Compare_distr`).
     pub fn same_distribution<U: Pod, E: Dimension>(&self, other: &GlobalArray<U, E>) -> bool {
-        let same_rank = |rank| match (self.group.world_rank(rank), other.group.world_rank(rank)) {
-            (Ok(here), Ok(there)) => here == there,
-            _ => false,
-        };
-        self.group.size() == other.group.size()
-            && (0..self.group.size()).all(same_rank)
-            && self.distribution.same_blocks(&other.distribution)
+        self.group.same_ranks(&other.group) && self.distribution.same_blocks(&other.distribution)
     }
 }

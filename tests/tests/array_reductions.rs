@@ -142,6 +142,10 @@ fn norms_of_very_large_and_very_small_numbers_are_found() {
             assert!((norm - 2.0 * scale).abs() <= 1e-12 * scale, "{norm}");
             a.destroy().unwrap();
         }
+        // Below the normal numbers, of which the reciprocals are infinite.
+        let a = GlobalArray::<f64>::builder(world, "a", [4, 4]).filled(1e-320).create().unwrap();
+        assert_eq!(a.norm_frobenius().unwrap(), 4e-320);
+        a.destroy().unwrap();
         let z =
             GlobalArray::<Complex64>::builder(world, "z", [2, 3]).filled(Complex64::new(3.0, -4.0)).create().unwrap();
         assert_eq!(z.dot(&z).unwrap(), Complex64::new(-42.0, -144.0));

@@ -16,8 +16,9 @@ use ndarray::{ArrayViewMut2, CowArray, Ix2, ShapeBuilder, s};
 use super::operand::MatrixOperand;
 use super::scalar::Scalar;
 use super::split::MOST;
+use crate::agree::agree;
 use crate::array::GlobalArray;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::patch::Patch;
 use armci_core::Group;
 
@@ -155,17 +156,5 @@ impl<T: Scalar> Columns<T> {
     #[track_caller]
     pub(super) fn destroy(self) -> Result<()> {
         self.array.destroy()
-    }
-}
-
-/// Makes an error of one rank known to all of a group, who have one then too. Collective.
-#[track_caller]
-pub(super) fn agree(group: &Group, operation: &'static str, array: &str, outcome: Result<()>) -> Result<()> {
-    let told = group.all_gather(&[i64::from(outcome.is_err())]);
-    outcome?;
-    let told = told.map_err(|source| Error::Runtime { array: array.into(), source })?;
-    match told.iter().position(|failed| *failed != 0) {
-        Some(rank) => Err(Error::Elsewhere { operation, array: array.into(), rank }),
-        None => Ok(()),
     }
 }

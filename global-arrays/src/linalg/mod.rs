@@ -35,12 +35,6 @@ pub use scalar::Scalar;
 
 use armci_core::Group;
 
-/// Whether two groups have the same ranks in the same order.
-fn same_members(a: &Group, b: &Group) -> bool {
-    let same = |rank| a.world_rank(rank).ok() == b.world_rank(rank).ok();
-    a.size() == b.size() && (0..a.size()).all(same)
-}
-
 /// The part of `0..len` that a rank takes, when all take as much as they can alike.
 fn share(len: usize, group: &Group) -> std::ops::Range<usize> {
     let at = |rank: usize| rank * len / group.size();

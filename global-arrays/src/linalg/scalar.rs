@@ -3,23 +3,21 @@
 use std::fmt::Debug;
 use std::ops::Neg;
 
-use armci_core::Accumulate;
 use ndarray::{Array2, ArrayView2, LinalgScalar};
 use num_complex::{Complex, Complex32, Complex64};
 
 use super::eigen::dense;
+use crate::math::Element;
 
 /// A number that linear algebra is done with: `f32`, `f64`, `Complex32`, `Complex64`.
-pub trait Scalar: LinalgScalar + Accumulate + Neg<Output = Self> + Debug + sealed::Sealed {
+///
+/// All that elements do ([`Element`]), and what factors and eigenvalues are computed with.
+pub trait Scalar: Element + LinalgScalar + Neg<Output = Self> + Debug + sealed::Sealed {
     /// The real numbers of this precision.
     type Real: Scalar<Real = Self::Real>;
 
     /// Whether there are others than the real ones.
     const IS_COMPLEX: bool;
-
-    /// The complex conjugate; of a real number, itself.
-    #[must_use]
-    fn conjugate(self) -> Self;
 
     /// The sum of the absolute values of real and imaginary part: what pivots are chosen by, as LAPACK does.
     fn size(self) -> f64;
@@ -48,11 +46,6 @@ macro_rules! scalars {
             const IS_COMPLEX: bool = false;
 
             #[inline]
-            fn conjugate(self) -> Self {
-                self
-            }
-
-            #[inline]
             fn size(self) -> f64 {
                 f64::from(self.abs())
             }
@@ -76,11 +69,6 @@ macro_rules! scalars {
         impl Scalar for Complex<$number> {
             type Real = $number;
             const IS_COMPLEX: bool = true;
-
-            #[inline]
-            fn conjugate(self) -> Self {
-                self.conj()
-            }
 
             #[inline]
             fn size(self) -> f64 {

@@ -2,11 +2,12 @@
 
 use ndarray::{ArrayViewMut2, Ix2};
 
-use super::columns::{Columns, agree};
+use super::columns::Columns;
 use super::operand::MatrixOperand;
 use super::scalar::Scalar;
+use super::share;
 use super::split::MOST;
-use super::{same_members, share};
+use crate::agree::parts_of_all;
 use crate::array::GlobalArray;
 use crate::error::{Error, Result};
 use crate::slice::GlobalSlice;
@@ -48,7 +49,7 @@ impl<T: Scalar> GlobalSlice<'_, T, Ix2> {
             let why = format!("{patch} of '{name}' has not as many rows as the matrix, which has {order}");
             return Err(Error::Mismatch { operation, why });
         }
-        if !same_members(self.array().group(), group) {
+        if !self.array().group().same_ranks(group) {
             let why = format!("'{name}' and the matrix live on different ranks");
             return Err(Error::Mismatch { operation, why });
         }
@@ -105,16 +106,14 @@ impl<T: Scalar> MatrixOperand<'_, T> {
                     let cols = start..(start + MOST).min(rows.end);
                     let (mut here, mut there) = (self.copy(&rows, &cols), adjoint.copy(&rows, &cols));
                     if here.arrived()? != there.arrived()? {
-                        return Ok(false);
+                        return Ok(1);
                     }
                 }
             }
-            Ok(true)
+            Ok(0)
         });
-        let mut differ = [i64::from(matches!(compared, Ok(false)))];
-        agree(array.group(), "a comparison with the adjoint", array.name(), compared.map(drop))?;
-        let told = array.group().all_reduce(&mut differ, armci_core::Reduce::Max);
-        told.map_err(|source| array.runtime(source))?;
-        Ok(differ[0] == 0)
+        let differ = compared.map(|differ: u64| (differ, 0));
+        let all = parts_of_all(array.group(), "a comparison with the adjoint", array.name(), differ)?;
+        Ok(all.iter().all(|(differ, _)| *differ == 0))
     }
 }

@@ -15,8 +15,8 @@ use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut1, Ix1, Zip, s};
 
 use super::operand::MatrixOperand;
 use super::scalar::Scalar;
+use super::share;
 use super::split::{MOST, segments};
-use super::{same_members, share};
 use crate::array::GlobalArray;
 use crate::error::{Error, Result};
 use crate::slice::GlobalSlice;
@@ -98,7 +98,7 @@ impl<T: Scalar> GlobalSlice<'_, T, Ix1> {
     /// the matrix lives on other ranks than the vector.
     fn parts_of(&self, a: &MatrixOperand<'_, T>) -> Result<Vec<[Range<usize>; 2]>> {
         let group = self.array().group();
-        if same_members(group, a.slice.array().group()) {
+        if group.same_ranks(a.slice.array().group()) {
             let own = a.slice.array().own_parts(a.slice.patch())?;
             return Ok(own.map(|part| a.rows_and_cols(&part.patch)).collect());
         }

@@ -1,11 +1,11 @@
-//! The loop under all element-wise operations: each rank goes through what it owns of a patch, and makes each element of
+//! The loops under all element-wise operations of several operands: each rank goes through what it owns of a patch, and makes each element of
 //! the elements of operands at the same place.
 //!
 //! Operands may be of any distribution, and of any element type. A rank takes them in pieces of at most 256 KiB; only of
 //! one that overlaps the patch at other places it takes a copy first, of all that goes with its own elements.
 
 use bytemuck::Pod;
-use ndarray::{Dimension, Zip};
+use ndarray::{ArrayView, Dimension, MathCell, Zip};
 
 use crate::array::GlobalArray;
 use crate::error::Result;
@@ -13,20 +13,6 @@ use crate::math::operand::{Operand, Source};
 use crate::slice::GlobalSlice;
 
 impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
-    /// Replaces each element by what `change` makes of it. Collective.
-    ///
-    /// # Errors
-    /// As [`GlobalArray::sync`].
-    #[track_caller]
-    pub fn apply(&self, mut change: impl FnMut(T) -> T) -> Result<()> {
-        self.between_syncs(|between| {
-            self.each_piece(between, |_, cells| {
-                cells.for_each(|cell| cell.set(change(cell.get())));
-                Ok(())
-            })
-        })
-    }
-
     /// Makes each element of that of `a` at its place. Collective over the group of what is changed, whose ranks all have
     /// `a` too; what others wrote to it is synchronised before.
     ///
@@ -42,7 +28,8 @@ impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
             let mut a = met.and(a)?;
             self.each_piece(between, |piece, cells| {
                 let mut a = a.beside(between, piece)?;
-                Zip::from(cells).and(a.cells()).for_each(|cell, a| cell.set(make(a.get())));
+                let a = a.cells();
+                make_each(&cells, &a, &a, |a, _| make(a));
                 Ok(())
             })
         })
@@ -69,23 +56,60 @@ impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
             let (mut a, mut b) = (met.and(a)?, b?);
             self.each_piece(between, |piece, cells| {
                 let (mut a, mut b) = (a.beside(between, piece)?, b.beside(between, piece)?);
-                Zip::from(cells).and(a.cells()).and(b.cells()).for_each(|cell, a, b| cell.set(make(a.get(), b.get())));
+                make_each(&cells, &a.cells(), &b.cells(), &mut make);
                 Ok(())
             })
         })
     }
 }
 
-impl<T: Pod, D: Dimension> GlobalArray<T, D> {
-    /// Replaces each element by what `change` makes of it. Collective.
-    ///
-    /// # Errors
-    /// As [`GlobalArray::sync`].
-    #[track_caller]
-    pub fn apply(&self, change: impl FnMut(T) -> T) -> Result<()> {
-        self.whole().apply(change)
-    }
+/// Elements that are made before any of them is written, and their bytes at most.
+const RUN: usize = 64;
+const LARGEST: usize = 64;
 
+/// Makes each cell of those of `a` and `b` at its place.
+///
+/// Cells may be those of an operand, which the compiler must expect of each: so it makes many at a time only where they are
+/// written elsewhere first. (`c += b` took 1.6 times as long without.)
+fn make_each<T: Pod, U: Copy, V: Copy, D: Dimension>(
+    cells: &ArrayView<'_, MathCell<T>, D>,
+    a: &ArrayView<'_, MathCell<U>, D>,
+    b: &ArrayView<'_, MathCell<V>, D>,
+    mut make: impl FnMut(U, V) -> T,
+) {
+    if size_of::<T>() > LARGEST {
+        return Zip::from(cells).and(a).and(b).for_each(|cell, a, b| cell.set(make(a.get(), b.get())));
+    }
+    if let (Some(cells), Some(a), Some(b)) = (cells.as_slice(), a.as_slice(), b.as_slice()) {
+        return make_row(cells, a, b, &mut make);
+    }
+    for ((cells, a), b) in cells.rows().into_iter().zip(a.rows()).zip(b.rows()) {
+        if let (Some(cells), Some(a), Some(b)) = (cells.as_slice(), a.as_slice(), b.as_slice()) {
+            make_row(cells, a, b, &mut make);
+        } else {
+            Zip::from(cells).and(a).and(b).for_each(|cell, a, b| cell.set(make(a.get(), b.get())));
+        }
+    }
+}
+
+fn make_row<T: Pod, U: Copy, V: Copy>(
+    cells: &[MathCell<T>],
+    a: &[MathCell<U>],
+    b: &[MathCell<V>],
+    mut make: impl FnMut(U, V) -> T,
+) {
+    let mut made = [T::zeroed(); RUN];
+    for ((cells, a), b) in cells.chunks(RUN).zip(a.chunks(RUN)).zip(b.chunks(RUN)) {
+        for ((made, a), b) in made.iter_mut().zip(a).zip(b) {
+            *made = make(a.get(), b.get());
+        }
+        for (cell, made) in cells.iter().zip(&made) {
+            cell.set(*made);
+        }
+    }
+}
+
+impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// Makes each element of that of `a` at its place; see [`GlobalSlice::assign_from`]. Collective.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use crate::array::GlobalArray;
 use crate::axes::Axes;
 use crate::error::{Error, Result};
 use crate::math::operand::{Operand, Overlap};
-use crate::math::tiles::tiles;
+use crate::math::tiles::{elements, tiles};
 use crate::math::whole::on_slices_and_arrays;
 use crate::patch::Patch;
 use crate::slice::GlobalSlice;
@@ -117,7 +117,9 @@ impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
         }
         let (shape, last) = (self.shape(), self.patch.ndim() - 1);
         self.between_syncs(|between| {
-            let row = |part: Axes<usize>| Axes::from_fn(part.len(), |axis| if axis == last { part[axis] } else { 1 });
+            let row = |part: Axes<usize>| {
+                Axes::from_fn(part.len(), |axis| if axis == last { part[axis].clamp(1, elements::<T>()) } else { 1 })
+            };
             self.each_tile(between, row, |piece, cells| {
                 let at = piece.relative_to(&self.patch.start()).start();
                 let first = at.iter().zip(shape.iter()).fold(0, |count, (at, len)| count * len + at);

@@ -56,7 +56,7 @@ pub trait Element: Number + Accumulate {
 
     /// Whether it is zero, of either sign.
     #[inline]
-    fn is_zero(self) -> bool {
+    fn vanishes(self) -> bool {
         self == Self::zeroed()
     }
 }
@@ -128,6 +128,17 @@ macro_rules! reals {
             #[inline]
             fn compare(self, other: Self) -> Option<Ordering> {
                 self.partial_cmp(&other)
+            }
+
+            // (These two as processors have them for many numbers at once.)
+            #[inline]
+            fn larger(self, other: Self) -> Self {
+                if self > other || other.is_nan() { self } else { other }
+            }
+
+            #[inline]
+            fn smaller(self, other: Self) -> Self {
+                if self < other || other.is_nan() { self } else { other }
             }
 
             #[inline]

@@ -47,7 +47,9 @@ on_slices_and_arrays! {
     /// [`Error::DivisionByZero`], [`Error::Elsewhere`], of integers; as [`GlobalArray::sync`](crate::GlobalArray::sync).
     pub fn reciprocal(&self) -> Result<()> {
         divided(self, |zero| self.apply(|x| {
-            zero.set(zero.get() | x.is_zero());
+            if T::NEEDS_DIVISOR && x.vanishes() {
+                zero.set(true);
+            }
             T::ONE.divided_by(x)
         }))
     }
@@ -78,7 +80,9 @@ on_slices_and_arrays! {
     /// [`Error::DivisionByZero`], [`Error::Elsewhere`], of integers; as [`GlobalSlice::assign_from`].
     pub fn divide(&self, a: impl Operand<T, D>, b: impl Operand<T, D>) -> Result<()> {
         divided(self, |zero| self.combine(a, b, |a: T, b: T| {
-            zero.set(zero.get() | b.is_zero());
+            if T::NEEDS_DIVISOR && b.vanishes() {
+                zero.set(true);
+            }
             a.divided_by(b)
         }))
     }
@@ -107,17 +111,13 @@ on_slices_and_arrays! {
     /// # Errors
     /// As [`GlobalArray::sync`](crate::GlobalArray::sync).
     pub fn enumerate(&self, start: T, step: T) -> Result<()> {
-        let (first, shape) = (self.patch().start(), self.shape());
-        self.between_syncs(|between| {
-            self.each_piece(between, |piece, cells| {
-                let at = piece.relative_to(&first).start();
-                for (index, cell) in cells.into_dyn().indexed_iter() {
-                    let count = (0..shape.len()).fold(0, |count, axis| count * shape[axis] + at[axis] + index[axis]);
-                    cell.set(T::plus(start, T::times(T::from_count(count), step)));
-                }
-                Ok(())
-            })
-        })
+        let (origin, shape) = (self.patch().start(), self.shape());
+        self.between_syncs(|between| self.each_row(between, |at, row| {
+            let before = (0..shape.len()).fold(0, |count, axis| count * shape[axis] + at[axis] - origin[axis]);
+            for (count, cell) in (before..).zip(row) {
+                cell.set(T::plus(start, T::times(T::from_count(count), step)));
+            }
+        }))
     }
 }
 

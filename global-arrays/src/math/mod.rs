@@ -29,7 +29,6 @@
 //! | `GA_Pack`, `GA_Unpack` | `pack`, `unpack` |
 //! | `GA_Patch_enum` | `enumerate` |
 
-mod agree;
 mod combine;
 mod copy;
 mod diagonal;

@@ -14,7 +14,9 @@
 use bytemuck::Pod;
 use ndarray::{Array, ArrayView, Dimension, MathCell};
 
+use crate::agree::parts_of_all;
 use crate::array::GlobalArray;
+use crate::axes::{Axes, advance};
 use crate::error::{Error, Result};
 use crate::local::OwnPart;
 use crate::math::tiles::{elements, long_rows, tiles};
@@ -73,6 +75,19 @@ impl<'a, T: Pod, D: Dimension> GlobalSlice<'a, T, D> {
         self.together(|| Between::meetings(local))
     }
 
+    /// Begins with a sync of the array's group, has each rank do its part, and gives all the parts of all, in rank
+    /// order. When it returns, all have done theirs. Where one fails, all have an error.
+    #[track_caller]
+    pub(crate) fn contributed<R: Pod>(
+        &self,
+        operation: &'static str,
+        local: impl FnOnce(&Between) -> Result<(R, u64)>,
+    ) -> Result<Vec<(R, u64)>> {
+        let before = self.array.sync();
+        let done = Between::meetings(local);
+        parts_of_all(&self.array.group, operation, &self.array.name, before.and(done))
+    }
+
     /// Goes through this rank's elements of the patch, in pieces that a cache holds.
     pub(crate) fn each_piece(
         &self,
@@ -82,11 +97,26 @@ impl<'a, T: Pod, D: Dimension> GlobalSlice<'a, T, D> {
         self.each_tile(between, |shape| long_rows(&shape, elements::<T>()), body)
     }
 
+    /// Goes through this rank's elements of the patch, row by row; `body` gets the index of a row's first element, too.
+    pub(crate) fn each_row(&self, between: &Between, mut body: impl FnMut(&Axes<usize>, &[MathCell<T>])) -> Result<()> {
+        self.each_piece(between, |piece, cells| {
+            let (start, mut counts) = (piece.start(), piece.shape());
+            counts[start.len() - 1] = 1;
+            let mut within = Axes::splat(start.len(), 0);
+            for row in cells.rows() {
+                let row = row.to_slice().expect("the last axis is contiguous in every block");
+                body(&Axes::from_fn(start.len(), |axis| start[axis] + within[axis]), row);
+                advance(&mut within, &counts);
+            }
+            Ok(())
+        })
+    }
+
     /// Goes through this rank's elements of the patch, in pieces of the shape that `tile` wants for a part of that shape.
     pub(crate) fn each_tile(
         &self,
         _: &Between,
-        tile: impl Fn(crate::Axes<usize>) -> crate::Axes<usize>,
+        tile: impl Fn(Axes<usize>) -> Axes<usize>,
         mut body: impl FnMut(&Patch, ArrayView<'_, MathCell<T>, D>) -> Result<()>,
     ) -> Result<()> {
         for part in self.array.own_parts(&self.patch)? {

@@ -12,7 +12,7 @@ use armci_core::Reduce;
 
 use crate::error::{Error, Result};
 use crate::math::element::Element;
-use crate::math::operand::{Between, Operand, Source};
+use crate::math::operand::{Operand, Source};
 use crate::math::whole::on_slices_and_arrays;
 use crate::slice::GlobalSlice;
 
@@ -119,7 +119,11 @@ on_slices_and_arrays! {
         }
         // Squares were too large, or too small: once more, of numbers up to 1. (All ranks come by here, or none.)
         let largest = norm_max(self)?;
-        if largest.is_normal() { Ok(scaled(largest.recip())?.sqrt() * largest) } else { Ok(largest) }
+        if largest == 0.0 || !largest.is_finite() {
+            return Ok(largest);
+        }
+        let scale = largest.recip().min(f64::MAX);
+        Ok(scaled(scale)?.sqrt() / scale)
     }
 }
 
@@ -223,10 +227,8 @@ fn no_matrix<T: Pod, D: Dimension, R>(slice: &GlobalSlice<'_, T, D>) -> Result<R
 fn largest_sum<T: Element, D: Dimension>(slice: &GlobalSlice<'_, T, D>, axis: usize) -> Result<f64> {
     let len = slice.shape()[axis];
     let first = slice.patch.range(axis).start;
-    // One more sum counts the ranks that failed.
-    let mut sums = vec![0.0; len + 1];
-    let before = slice.array.sync();
-    let done = Between::meetings(|between| {
+    let mut sums = vec![0.0; len];
+    slice.contributed("a norm", |between| {
         slice.each_piece(between, |piece, cells| {
             let from = piece.range(axis).start - first;
             let part = &mut sums[from..from + piece.range(axis).len()];
@@ -242,21 +244,11 @@ fn largest_sum<T: Element, D: Dimension>(slice: &GlobalSlice<'_, T, D>, axis: us
                 }
             }
             Ok(())
-        })
-    });
-    let done = before.and(done);
-    if done.is_err() {
-        sums[len] = 1.0;
-    }
-    let reduced = slice.array.group.all_reduce(&mut sums, Reduce::Sum);
-    done?;
-    reduced.map_err(|source| slice.array.runtime(source))?;
-    if sums[len] > 0.0 {
-        // (Who it was is not known here.)
-        let why = format!("a rank could not add up its part of array '{}'", slice.array.name());
-        return Err(Error::Mismatch { operation: "a norm", why });
-    }
-    Ok(sums[..len].iter().copied().fold(0.0, larger))
+        })?;
+        Ok(((), 0))
+    })?;
+    slice.array.group.all_reduce(&mut sums, Reduce::Sum).map_err(|source| slice.array.runtime(source))?;
+    Ok(sums.into_iter().fold(0.0, larger))
 }
 
 /// The first element that compares so to all others.
@@ -267,29 +259,24 @@ fn selected<T: Element, D: Dimension>(
 ) -> Result<Option<(D::Pattern, T)>> {
     const NONE: u64 = u64::MAX;
     let shape = slice.array.shape();
-    let better = |(x, at): (T, u64), (best, first): (T, u64)| {
-        first == NONE
-            || match x.compare(best) {
-                Some(Ordering::Equal) => at < first,
-                found => found == Some(order),
-            }
+    let better = |(x, at): (T, u64), (best, first): (T, u64)| match x.compare(best) {
+        Some(Ordering::Equal) => at < first,
+        found => found == Some(order),
     };
     let parts = slice.contributed("a selection", |between| {
         let mut best = (T::zeroed(), NONE);
-        slice.each_piece(between, |piece, cells| {
-            let start = piece.start();
-            for (index, cell) in cells.into_dyn().indexed_iter() {
+        slice.each_row(between, |start, row| {
+            let first = (0..shape.len()).fold(0, |at, axis| at * shape[axis] + start[axis]) as u64;
+            for (at, cell) in (first..).zip(row) {
                 let x = cell.get();
-                // What may be better, mostly nothing, is looked at closer.
-                let found = best.1 == NONE || x.compare(best.0).is_some_and(|found| found == order || found.is_eq());
-                if found && x.compare(x).is_some() {
-                    let at = (0..shape.len()).fold(0, |at, axis| at * shape[axis] + start[axis] + index[axis]) as u64;
-                    if better((x, at), best) {
+                if best.1 == NONE {
+                    if x.compare(x).is_some() {
                         best = (x, at);
                     }
+                } else if better((x, at), best) {
+                    best = (x, at);
                 }
             }
-            Ok(())
         })?;
         Ok(best)
     })?;

@@ -47,7 +47,7 @@ impl<T: Element> GlobalSlice<'_, T, Ix1> {
             let (mut sum, mut found) = (T::zeroed(), 0);
             for range in chunks::<T>(share.clone()) {
                 for (x, begins) in source.range(range.clone())?.into_iter().zip(mask.range(range)?) {
-                    if !begins.is_zero() {
+                    if !begins.vanishes() {
                         (sum, found) = (T::zeroed(), 1);
                     }
                     sum = T::plus(sum, x);
@@ -66,9 +66,9 @@ impl<T: Element> GlobalSlice<'_, T, Ix1> {
         }
         self.written(share, |range| {
             let (mut values, mask) = (source.range(range.clone())?, mask.range(range.clone())?);
-            let first = if open.is_some() { 0 } else { mask.iter().take_while(|begins| begins.is_zero()).count() };
+            let first = if open.is_some() { 0 } else { mask.iter().take_while(|begins| begins.vanishes()).count() };
             for (value, begins) in values.iter_mut().zip(mask).skip(first) {
-                let before = open.filter(|_| begins.is_zero()).unwrap_or(T::zeroed());
+                let before = open.filter(|_| begins.vanishes()).unwrap_or(T::zeroed());
                 let after = T::plus(before, *value);
                 *value = if scan == Scan::Inclusive { after } else { before };
                 open = Some(after);
@@ -93,7 +93,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
         let parts = self.contributed(operation, |_| {
             let mut last = None;
             for range in chunks::<M>(share.clone()) {
-                let found = mask.range(range.clone())?.iter().rposition(|begins| !begins.is_zero());
+                let found = mask.range(range.clone())?.iter().rposition(|begins| !begins.vanishes());
                 last = found.map(|found| range.start + found).or(last);
             }
             Ok((0u64, last.map_or(u64::MAX, |last| last as u64)))
@@ -111,7 +111,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
             let mut value = std::mem::replace(&mut open, Ok(T::zeroed()))?;
             let (mut values, mask) = (source.range(range.clone())?, mask.range(range.clone())?);
             for (element, begins) in values.iter_mut().zip(mask) {
-                if !begins.is_zero() {
+                if !begins.vanishes() {
                     value = *element;
                 }
                 *element = value;
@@ -141,7 +141,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
         self.written(share, |range| {
             let (values, mask) = (source.range(range.clone())?, mask.range(range)?);
             let chosen: Array1<T> =
-                values.iter().zip(&mask).filter(|(_, chosen)| !chosen.is_zero()).map(|(x, _)| *x).collect();
+                values.iter().zip(&mask).filter(|(_, chosen)| !chosen.vanishes()).map(|(x, _)| *x).collect();
             next += chosen.len();
             self.put_range(next - chosen.len(), &chosen)
         })?;
@@ -165,9 +165,9 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
         source.holds(operation, chosen)?;
         self.written(share, |range| {
             let mask = mask.range(range.clone())?;
-            let count = mask.iter().filter(|chosen| !chosen.is_zero()).count();
+            let count = mask.iter().filter(|chosen| !chosen.vanishes()).count();
             let (taken, mut values) = (source.range(next..next + count)?, self.range(range.clone())?);
-            let places = values.iter_mut().zip(&mask).filter(|(_, chosen)| !chosen.is_zero());
+            let places = values.iter_mut().zip(&mask).filter(|(_, chosen)| !chosen.vanishes());
             for ((place, _), value) in places.zip(taken) {
                 *place = value;
             }
@@ -188,7 +188,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
         let parts = self.contributed(operation, |_| {
             let mut count = 0;
             for range in chunks::<M>(share) {
-                count += mask.range(range)?.iter().filter(|chosen| !chosen.is_zero()).count() as u64;
+                count += mask.range(range)?.iter().filter(|chosen| !chosen.vanishes()).count() as u64;
             }
             Ok((0u64, count))
         })?;

@@ -7,10 +7,9 @@ pub(super) mod dense;
 
 use ndarray::{Array1, Array2};
 
-use super::columns::agree;
 use super::operand::MatrixOperand;
-use super::same_members;
 use super::scalar::Scalar;
+use crate::agree::agree;
 use crate::array::GlobalArray;
 use crate::error::{Error, Result};
 
@@ -61,7 +60,7 @@ impl<T: Scalar> GlobalArray<T> {
     ) -> Result<Array1<T::Real>> {
         let order = MatrixOperand::from(self).order(OPERATION)?;
         for other in metric.into_iter().chain(vectors) {
-            if other.shape() != self.shape() || !same_members(other.group(), self.group()) {
+            if other.shape() != self.shape() || !other.group().same_ranks(self.group()) {
                 let (a, b) = (self.name(), other.name());
                 let why = format!("'{a}' and '{b}' differ in shape, or live on different ranks");
                 return Err(Error::Mismatch { operation: OPERATION, why });
