@@ -9,11 +9,20 @@ const TASKS: usize = 50;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let world = World::init()?;
+    let [patch, done, product] = ten_lines(&world)?;
+    if world.rank() == 0 {
+        println!("{patch:.1} {done:.1} {product:.1}");
+    }
+    world.finalize()?;
+    Ok(())
+}
 
+/// An element of the patch, the sum of all tasks' numbers, and `(a b) . b`.
+pub fn ten_lines(world: &World) -> Result<[f64; 3], Box<dyn std::error::Error>> {
     // create, fill
-    let a = GlobalArray::<f64>::create(&world, "a", [N, N])?;
+    let a = GlobalArray::<f64>::create(world, "a", [N, N])?;
     let (b, c) = (a.duplicate("b")?, a.duplicate("c")?);
-    let counter = SharedCounter::create(&world)?;
+    let counter = SharedCounter::create(world)?;
     a.fill(2.0)?;
     b.fill(0.5)?;
 
@@ -34,23 +43,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let done = a.group().sum(done)?;
 
     // multiply, dot
-    counter.reset()?;
-    let mut product = 0.0;
-    for row in counter.tasks(N) {
-        let row = row?;
-        let of_c = a.get(s![row, ..])?.dot(&b.get(..)?);
-        product += of_c.dot(&b.get(s![row, ..])?);
-        c.put(s![row, ..], &of_c)?;
-    }
-    let product = a.group().sum(product)?;
+    c.assign_product(1.0, &a, &b, 0.0)?;
+    let product = c.dot(&b)?;
 
-    if world.rank() == 0 {
-        println!("{:.1} {:.1} {:.1}", patch[[1, 2]], done, product);
-    }
     counter.destroy()?;
-    c.destroy()?;
-    b.destroy()?;
-    a.destroy()?;
-    world.finalize()?;
-    Ok(())
+    for array in [a, b, c] {
+        array.destroy()?;
+    }
+    Ok([patch[[1, 2]], done, product])
 }
