@@ -27,9 +27,11 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     pub(crate) fn new(shape: &[usize], element: usize, ranks: usize) -> Self {
-        let bytes = shape.iter().product::<usize>() * element;
+        // (Of lengths that a file claims beside one of 0, the product may be any.)
+        let product = |lengths: &[usize]| lengths.iter().fold(1usize, |product, len| product.saturating_mul(*len));
+        let bytes = product(shape).saturating_mul(element);
         let budget = (bytes / ranks.max(1)).clamp(SMALLEST, PIECE) / element.max(1);
-        let inner_of = |axis: usize| shape[axis + 1..].iter().product::<usize>().max(1);
+        let inner_of = |axis: usize| product(&shape[axis + 1..]).max(1);
         let axis = (0..shape.len()).find(|axis| inner_of(*axis) <= budget).unwrap_or(shape.len() - 1);
         let inner = inner_of(axis);
         let step = (budget / inner).clamp(1, shape[axis].max(1));
@@ -72,6 +74,13 @@ impl Pieces {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_empty_array_of_whatever_lengths_has_no_pieces() {
+        for shape in [[0, usize::MAX, usize::MAX], [usize::MAX, usize::MAX, 0]] {
+            assert!(Pieces::new(&shape, 8, 2).of(1, 2).is_empty());
+        }
+    }
 
     proptest! {
         #[test]
