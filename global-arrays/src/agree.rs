@@ -44,10 +44,17 @@ pub(crate) fn parts_of_all<R: Pod>(
     notes.as_chunks().0.iter().enumerate().map(read).collect()
 }
 
-/// Makes an error of one rank known to all of the group, as [`parts_of_all`] does. Collective.
+/// Makes an error of one rank known to all of the group: what comes out is what went in, or [`Error::Elsewhere`]. No rank goes
+/// on before all have come. Collective.
 #[track_caller]
-pub(crate) fn agree(group: &Group, operation: &'static str, array: &str, outcome: Result<()>) -> Result<()> {
-    parts_of_all(group, operation, array, outcome.map(|()| ((), 0))).map(drop)
+pub(crate) fn agree<R>(group: &Group, operation: &'static str, array: &str, done: Result<R>) -> Result<R> {
+    let told = group.all_gather(&[if done.is_ok() { PRESENT } else { FAILED }]);
+    let done = done?;
+    let told = told.map_err(|source| Error::Runtime { array: array.into(), source })?;
+    match told.iter().position(|told| *told != PRESENT) {
+        Some(rank) => Err(Error::Elsewhere { operation, array: array.into(), rank }),
+        None => Ok(done),
+    }
 }
 
 /// The kinds of errors that come without a number of the operating system.

@@ -1,7 +1,7 @@
 //! Looking at arrays: their elements as text, and who owns what.
 //!
 //! Elements are written by the first rank of the array's group, which fetches them piece by piece, some hundred
-//! kilobytes at a time: an array of any size may be written. The last two axes make tables, with indices of the array along
+//! kilobytes at a time, or a row, of which it holds the text: an array of any size may be written that has not rows of any. The last two axes make tables, with indices of the array along
 //! both sides; the axes before them number the tables.
 
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 use bytemuck::Pod;
 use ndarray::Dimension;
 
+use crate::agree::agree;
 use crate::array::GlobalArray;
 use crate::error::Result;
 use crate::patch::Patch;
@@ -57,14 +58,20 @@ impl<'a, T: Pod, D: Dimension> GlobalSlice<'a, T, D> {
 
     /// Does this rank's part of a collective operation between two syncs of the array's group: what was written to the
     /// array before is there, and what the operation wrote is there when it returns. A rank that has something to
-    /// report still meets the others.
+    /// report still meets the others, who have an error then too.
     #[track_caller]
     pub(crate) fn together<R>(&self, local: impl FnOnce() -> Result<R>) -> Result<R> {
         let before = self.array.sync();
         let done = local();
-        let after = self.array.sync();
-        before?;
-        after?;
-        done
+        self.ended(before.and(done))
+    }
+
+    /// Ends a collective operation, as [`GlobalSlice::together`] does: a sync in which all come to know of an error of one.
+    #[track_caller]
+    pub(crate) fn ended<R>(&self, done: Result<R>) -> Result<R> {
+        let group = &self.array.group;
+        let completed = group.world().fence_all().map_err(|source| self.array.runtime(source));
+        let done = done.and_then(|done| completed.map(|()| done));
+        agree(group, "a collective operation", &self.array.name, done)
     }
 }

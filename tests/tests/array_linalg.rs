@@ -424,6 +424,8 @@ fn eigenproblems_that_cannot_be_solved_are_errors_on_all_ranks_alike() {
         assert!(matches!(refused, Error::NotPositiveDefinite { array, pivot: 0 } if array == "zero"));
         a.fill(f64::NAN).unwrap();
         assert!(matches!(a.eigh(&vectors), Err(Error::NoConvergence { .. })));
+        a.fill(f64::INFINITY).unwrap();
+        assert!(matches!(a.eigvalsh(), Err(Error::NoConvergence { .. })));
         [a, zero, vectors].into_iter().for_each(|array| array.destroy().unwrap());
     });
 }

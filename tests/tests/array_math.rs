@@ -387,3 +387,43 @@ fn operands_that_do_not_fit_are_errors_on_all_ranks_alike() {
         b.destroy().unwrap();
     });
 }
+
+#[test]
+fn an_error_of_one_rank_is_an_error_of_all() {
+    for_each(2..=4, |world| {
+        let refuse = world.register(|_, _| Err("not today".into())).unwrap();
+        let make = |name| GlobalArray::<f64>::builder(world, name, [9, 9]).filled(1.0).create().unwrap();
+        let (a, b, y) = (make("a"), make("b"), GlobalArray::<f64, Ix1>::create(world, "y", 9).unwrap());
+        let x = y.duplicate("x").unwrap();
+        let operations: [(&str, &dyn Fn() -> Result<(), Error>); 10] = [
+            ("fill", &|| a.fill(2.0)),
+            ("scale", &|| a.scale(2.0)),
+            ("add", &|| a.add(1.0, &a, 2.0, &b)),
+            ("copy_from", &|| a.copy_from(&b)),
+            ("copy_to", &|| a.copy_to(&b)),
+            ("transpose", &|| a.transpose_from(&b)),
+            ("norm1", &|| a.norm1().map(drop)),
+            ("diagonal", &|| a.get_diagonal(&y)),
+            ("matrix product", &|| a.assign_product(1.0, &b, &b, 0.0)),
+            ("vector product", &|| y.assign_product(1.0, &b, &x, 0.0)),
+        ];
+        for (name, operation) in operations {
+            if world.rank() == 1 {
+                world.send(0, refuse, &[]).unwrap();
+            }
+            match operation() {
+                Err(Error::Runtime { .. }) if world.rank() == 1 => {}
+                Err(Error::Elsewhere { rank: 1, .. }) if world.rank() != 1 => {}
+                other => panic!("{name}: {other:?}"),
+            }
+            // All is well again.
+            operation().unwrap();
+        }
+        for array in [a, b] {
+            array.destroy().unwrap();
+        }
+        for vector in [x, y] {
+            vector.destroy().unwrap();
+        }
+    });
+}

@@ -50,8 +50,7 @@ impl<T: Scalar> Columns<T> {
             .unfilled()
             .create()?;
         let columns = Columns { array, width };
-        let loaded = operand.slice.together(|| columns.load(operand));
-        match columns.agree(loaded) {
+        match operand.slice.together(|| columns.load(operand)) {
             Ok(()) => Ok(columns),
             Err(error) => {
                 columns.destroy()?;

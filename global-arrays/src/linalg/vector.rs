@@ -53,10 +53,9 @@ impl<T: Scalar> GlobalSlice<'_, T, Ix1> {
             let why = format!("{y} and {x} of '{name}' overlap, of which one is written and the other read");
             return Err(Error::Mismatch { operation: OPERATION, why });
         }
-        let scaled = self.together(|| self.scale_by(beta));
+        self.together(|| self.scale_by(beta))?;
         let added = if alpha.is_zero() || rows == 0 || cols == 0 { Ok(()) } else { self.add_product(alpha, &a, &x) };
-        self.array().sync()?;
-        scaled.and(added)
+        self.ended(added)
     }
 
     fn scale_by(&self, beta: T) -> Result<()> {

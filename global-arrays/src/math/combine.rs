@@ -14,10 +14,10 @@ use crate::slice::GlobalSlice;
 
 impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
     /// Makes each element of that of `a` at its place. Collective over the group of what is changed, whose ranks all have
-    /// `a` too; what others wrote to it is synchronised before.
+    /// `a` too. An array of another group is to be at rest: only this one's group is synchronised.
     ///
     /// # Errors
-    /// [`Error::Mismatch`](crate::Error::Mismatch) if shapes differ, on all ranks alike; if a transfer fails, on that rank.
+    /// [`Error::Mismatch`](crate::Error::Mismatch) if shapes differ, on all ranks alike; [`Error::Elsewhere`]; if a transfer fails.
     #[track_caller]
     pub fn assign_from<U: Pod>(&self, a: impl Operand<U, D>, mut make: impl FnMut(U) -> T) -> Result<()> {
         let a = a.as_slice();

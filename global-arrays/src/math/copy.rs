@@ -102,7 +102,7 @@ impl<T: Pod, D: Dimension> GlobalSlice<'_, T, D> {
     /// different shapes). Collective, as [`GlobalSlice::copy_from`].
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if there are not as many elements, or if the patches overlap; if a transfer fails, on that rank.
+    /// [`Error::Mismatch`] if there are not as many elements, or if the patches overlap; [`Error::Elsewhere`]; if a transfer fails.
     #[track_caller]
     pub fn reshape_from<E: Dimension>(&self, source: impl Operand<T, E>) -> Result<()> {
         let (operation, source) = ("a copy into another shape", source.as_slice());

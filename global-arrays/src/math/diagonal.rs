@@ -30,7 +30,7 @@ on_slices_and_arrays! {
     /// Sets the diagonal to the elements of a vector (`GA_Set_diagonal`). Collective.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if the vector has not as many elements as the diagonal; if a transfer fails, on that rank.
+    /// [`Error::Mismatch`] if the vector has not as many elements as the diagonal; [`Error::Elsewhere`]; if a transfer fails.
     pub fn set_diagonal(&self, values: impl Operand<T, Ix1>) -> Result<()> {
         with_vector(self, values.as_slice(), |cell, value| cell.set(value))
     }
@@ -77,7 +77,7 @@ on_slices_and_arrays! {
     /// Multiplies each row by the element of a vector that goes with it (`GA_Scale_rows`). Collective.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if the vector has not as many elements as there are rows; if a transfer fails, on that rank.
+    /// [`Error::Mismatch`] if the vector has not as many elements as there are rows; [`Error::Elsewhere`]; if a transfer fails.
     pub fn scale_rows(&self, factors: impl Operand<T, Ix1>) -> Result<()> {
         self.scale_along(0, factors)
     }
@@ -98,7 +98,7 @@ on_slices_and_arrays! {
     /// columns (axis 1). Collective.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if there is no such axis, or the vector has not its length; if a transfer fails, on that rank.
+    /// [`Error::Mismatch`] if there is no such axis, or the vector has not its length; [`Error::Elsewhere`]; if a transfer fails.
     pub fn scale_along(&self, axis: usize, factors: impl Operand<T, Ix1>) -> Result<()> {
         let (factors, dims) = (factors.as_slice(), self.patch().ndim());
         if axis >= dims || factors.patch.len() != self.patch.range(axis).len() {

@@ -3,8 +3,12 @@
 //! Every operation is collective over the group of the array it changes (or, where it changes none, of its first), and
 //! begins and ends with that group's ranks meeting, the writes of all of them completed. It is had for whole arrays, as a
 //! method of [`GlobalArray`](crate::GlobalArray), and for patches, of [`GlobalSlice`](crate::GlobalSlice); operands are
-//! either ([`Operand`]), of whatever distribution. Those whose elements lie on the same ranks are read in place; others are
-//! fetched, in pieces that a cache holds. Ghost cells are neither read nor written.
+//! either ([`Operand`]), of whatever distribution. What of them lies in one block on this node is read in place; the rest is
+//! fetched, in pieces that a cache holds. So an operand of another group must be at rest: only the group of what is changed is
+//! synchronised. Ghost cells are neither read nor written.
+//!
+//! What one rank could not do is an error on all: its own on that rank, [`Error::Elsewhere`](crate::Error::Elsewhere) on the
+//! others. What was changed may be half changed then.
 //!
 //! | Global Arrays | here |
 //! |---|---|

@@ -199,9 +199,7 @@ impl<T: Pod> GlobalSlice<'_, T, Ix1> {
     /// Writes this rank's share, and meets the others, who write theirs.
     #[track_caller]
     fn written(&self, share: Range<usize>, mut write: impl FnMut(Range<usize>) -> Result<()>) -> Result<()> {
-        let done = chunks::<T>(share).try_for_each(&mut write);
-        let after = self.array.sync();
-        done.and(after)
+        self.ended(chunks::<T>(share).try_for_each(&mut write))
     }
 
     /// Which part of the patch this rank goes through.

@@ -20,7 +20,7 @@ on_slices_and_arrays! {
     /// halves are cut towards zero; complex numbers are not conjugated.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if it is not square; if a transfer fails, on that rank.
+    /// [`Error::Mismatch`] if it is not square; [`Error::Elsewhere`]; if a transfer fails.
     pub fn symmetrize(&self) -> Result<()> {
         let shape = self.shape();
         if shape[0] != shape[1] {

@@ -9,7 +9,6 @@ use ndarray::{Array1, Array2};
 
 use super::operand::MatrixOperand;
 use super::scalar::Scalar;
-use crate::agree::agree;
 use crate::array::GlobalArray;
 use crate::error::{Error, Result};
 
@@ -66,17 +65,12 @@ impl<T: Scalar> GlobalArray<T> {
                 return Err(Error::Mismatch { operation: OPERATION, why });
             }
         }
-        let solved = self.whole().together(|| {
+        let found = self.whole().together(|| {
             if self.group().rank() > 0 {
                 return Ok(Found::Values(Vec::new()));
             }
             self.solve_here(metric, vectors)
-        });
-        let (outcome, found) = match solved {
-            Ok(found) => (Ok(()), found),
-            Err(error) => (Err(error), Found::Diverged),
-        };
-        agree(self.group(), OPERATION, self.name(), outcome)?;
+        })?;
         let (told, values) = found.tell();
         let mut told = [told];
         let mut values = if self.group().rank() == 0 { values } else { vec![T::Real::of_real(0.0); order] };
