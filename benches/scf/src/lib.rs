@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Only `fock`, `scf`, `rank` and `compare` know that there are ranks. The integrals come from
-//! the crate `integral`, the eigenvectors from `nalgebra`, the basis sets from published tables
+//! the crate `integral`, the eigenvectors from `faer`, the basis sets from published tables
 //! in `basis/`.
 
 pub mod basis;

@@ -1,22 +1,21 @@
-//! Dense symmetric algebra on one rank: eigenvectors (nalgebra) and orthogonalisation.
+//! Dense symmetric algebra on one rank: eigenvectors (faer) and orthogonalisation.
 
-use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use faer::prelude::Solve;
+use faer::{Mat, Side};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 /// Eigenvalues in rising order and the eigenvectors as columns. A matrix with an element that is
 /// not finite has no eigenvalues: they come out as NaN.
 pub fn eigen(matrix: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let n = matrix.nrows();
-    // The library panics on an empty matrix, and may never end on NaN.
+    let none = || (Array1::from_elem(n, f64::NAN), Array2::eye(n));
     if n == 0 || matrix.iter().any(|x| !x.is_finite()) {
-        return (Array1::from_elem(n, f64::NAN), Array2::eye(n));
+        return none();
     }
-    let eigen = SymmetricEigen::new(DMatrix::from_fn(n, n, |i, j| 0.5 * (matrix[[i, j]] + matrix[[j, i]])));
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&a, &b| eigen.eigenvalues[a].total_cmp(&eigen.eigenvalues[b]));
-    let values = order.iter().map(|&k| eigen.eigenvalues[k]).collect();
-    let vectors = Array2::from_shape_fn((n, n), |(i, k)| eigen.eigenvectors[(i, order[k])]);
-    (values, vectors)
+    let mean = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[[i, j]] + matrix[[j, i]]));
+    let Ok(eigen) = mean.self_adjoint_eigen(Side::Lower) else { return none() };
+    let values = eigen.S().column_vector().iter().copied().collect();
+    (values, Array2::from_shape_fn((n, n), |(i, k)| eigen.U()[(i, k)]))
 }
 
 /// Orthonormal combinations of a basis.
@@ -57,9 +56,11 @@ impl Orthogonal {
 /// The solution of a small linear system, or none if it is singular.
 pub fn solve(matrix: &Array2<f64>, right: &[f64]) -> Option<Vec<f64>> {
     let n = right.len();
-    let lu = DMatrix::from_fn(n, n, |i, j| matrix[[i, j]]).full_piv_lu();
-    let solution = lu.solve(&DVector::from_column_slice(right))?;
-    solution.iter().all(|x| x.is_finite()).then(|| solution.iter().copied().collect())
+    let lu = Mat::from_fn(n, n, |i, j| matrix[[i, j]]).full_piv_lu();
+    let solution = lu.solve(Mat::from_fn(n, 1, |i, _| right[i]));
+    // (Where the last pivot is zero, this has divided by it.)
+    let solution: Vec<f64> = (0..n).map(|i| solution[(i, 0)]).collect();
+    solution.iter().all(|x| x.is_finite()).then_some(solution)
 }
 
 #[cfg(test)]
@@ -80,6 +81,13 @@ mod tests {
     fn an_empty_matrix_and_one_of_nan_do_no_harm() {
         assert_eq!(eigen(Array2::zeros((0, 0)).view()).0.len(), 0);
         assert!(eigen(array![[f64::NAN]].view()).0[0].is_nan());
+    }
+
+    #[test]
+    fn a_singular_system_has_no_solution() {
+        assert_eq!(solve(&array![[2.0, 1.0], [1.0, 1.0]], &[3.0, 2.0]), Some(vec![1.0, 1.0]));
+        assert_eq!(solve(&array![[1.0, 1.0], [1.0, 1.0]], &[1.0, 2.0]), None);
+        assert_eq!(solve(&Array2::zeros((3, 3)), &[1.0, 2.0, 3.0]), None);
     }
 
     #[test]
