@@ -18,6 +18,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// An element of the patch, the sum of all tasks' numbers, and `(a b) . b`.
+///
+/// # Errors
+/// Whatever goes wrong.
 pub fn ten_lines(world: &World) -> Result<[f64; 3], Box<dyn std::error::Error>> {
     // create, fill
     let a = GlobalArray::<f64>::create(world, "a", [N, N])?;
