@@ -193,6 +193,18 @@ pub enum Error {
         rank: usize,
     },
 
+    /// Ranks have described differently what they were to allocate together.
+    #[error(
+        "rank {rank} is to make something else than rank {first} in the same collective call (by its name, its shape or \
+         its type): every rank must make the same collective calls with the same arguments in the same order"
+    )]
+    Unlike {
+        /// The first rank of the world that differs from the first of those that called.
+        rank: usize,
+        /// That rank.
+        first: usize,
+    },
+
     /// A two-sided message that does not fit where it was to be received.
     #[error(
         "the message from rank {rank} with tag {tag} has {bytes} bytes, but the buffer to receive it has {room}: it \

@@ -171,15 +171,6 @@ impl Group {
         either!(self, ranks => ranks.barrier())
     }
 
-    /// Memory for so many elements on each rank of the group, all of this value, as [`World::allocate_filled`]. Collective.
-    ///
-    /// # Errors
-    /// As [`World::allocate`].
-    #[track_caller]
-    pub fn allocate_filled<T: Pod>(&self, elements: usize, value: T) -> Result<Region> {
-        either!(self, ranks => ranks.allocate_filled(elements, value))
-    }
-
     /// Waits for all ranks of the group, and completes nothing, as [`World::synchronize`]. Collective.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! One value for each axis of an array, without allocating.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
 /// The most axes an array has (as in Global Arrays).
@@ -76,6 +77,12 @@ impl<T: PartialEq> PartialEq for Axes<T> {
     }
 }
 impl<T: Eq> Eq for Axes<T> {}
+
+impl<T: Hash> Hash for Axes<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
 
 impl<T: PartialEq, const N: usize> PartialEq<[T; N]> for Axes<T> {
     fn eq(&self, other: &[T; N]) -> bool {

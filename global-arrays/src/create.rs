@@ -1,5 +1,6 @@
 //! Making arrays: a [`Builder`] collects what is wanted of one, [`Builder::create`] makes it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -59,7 +60,8 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// `&World`, `&Team` or `&Group`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Dimensions`]; or if the ranks have not enough memory. On all ranks alike.
+    /// [`Error::TooLarge`], [`Error::Dimensions`]; or if the ranks have not enough memory, or do not all
+    /// make the same array. On all ranks alike.
     #[track_caller]
     pub fn create(group: impl Into<Group>, name: &str, shape: impl IntoDimension<Dim = D>) -> Result<Self> {
         Self::builder(group, name, shape).create()
@@ -158,16 +160,24 @@ impl<T: Pod, D: Dimension> Builder<T, D> {
     /// Makes the array. Collective.
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::Dimensions`], [`Error::Distribution`]; or if the ranks have not enough memory. On all ranks alike.
+    /// [`Error::TooLarge`], [`Error::Dimensions`], [`Error::Distribution`]; or if the ranks have not enough memory, or do not all
+    /// make the same array. On all ranks alike.
     #[track_caller]
     pub fn create(self) -> Result<GlobalArray<T, D>> {
+        match self.plan() {
+            Ok((distribution, periodic)) => allocate(self.group, self.name, distribution, periodic, self.fill),
+            Err(error) => Err(withdrawn(&self.group, error)),
+        }
+    }
+
+    /// Who is to own what, and which axes are periodic.
+    fn plan(&self) -> Result<(Rc<Distribution>, Axes<bool>)> {
         let dims = self.shape.ndim();
         if dims == 0 || dims > MAX_DIMS {
-            return Err(Error::Dimensions { array: self.name, dims });
+            return Err(Error::Dimensions { array: self.name.clone(), dims });
         }
         let distribution = Rc::new(self.distribution()?);
-        let periodic = self.said_or(&self.periodic, false, "axes that are periodic or not")?;
-        allocate(self.group, self.name, distribution, periodic, self.fill)
+        Ok((distribution, self.said_or(&self.periodic, false, "axes that are periodic or not")?))
     }
 
     fn distribution(&self) -> Result<Distribution> {
@@ -260,19 +270,30 @@ fn allocate<T: Pod, D: Dimension>(
     fill: Option<T>,
 ) -> Result<GlobalArray<T, D>> {
     const { assert!(align_of::<T>() <= 64, "blocks are aligned to 64 bytes, which is too little for this type") };
-    let bytes = distribution.reserved().and_then(|elements| elements.checked_mul(size_of::<T>()));
+    let bytes = distribution.reserved().and_then(|elements| elements.checked_mul(size_of::<T>().max(1)));
     if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
         let shape = distribution.shape().to_vec();
-        return Err(Error::TooLarge { array: name, shape, element: size_of::<T>() });
+        return Err(withdrawn(&group, Error::TooLarge { array: name, shape, element: size_of::<T>() }));
     }
     let mine = distribution.elements_asked(group.rank(), group.size());
-    // (With a value, ranks meet only once: the runtime fills before it has them meet.)
-    let region = match fill {
-        Some(value) => group.allocate_filled(mine, value),
-        None => group.allocate(mine * size_of::<T>()),
-    };
+    // (Ranks meet only once: the runtime fills before it has them meet, and compares what they mean then.)
+    let mut meant = DefaultHasher::new();
+    (&name, size_of::<T>(), &distribution, &*periodic).hash(&mut meant);
+    let region = group.allocate_described(mine, fill, meant.finish());
     match region {
         Ok(region) => Ok(GlobalArray { group, name, region, distribution, periodic, element: PhantomData }),
         Err(source) => Err(Error::Runtime { array: name, source }),
     }
+}
+
+/// The error of a rank that can make no array, after it has told the others, who may be about to make one: they hear that
+/// this rank means something else, and do not wait in vain.
+#[cold]
+#[track_caller]
+fn withdrawn(group: &Group, error: Error) -> Error {
+    if let Ok(nothing) = group.allocate_described::<u8>(0, None, u64::MAX) {
+        // All have met with an error.
+        let _ = group.world().free(nothing);
+    }
+    error
 }

@@ -12,6 +12,7 @@ use bytemuck::Pod;
 
 use super::{Region, separate};
 use crate::error::Result;
+use crate::group::Group;
 use crate::memory::RegionId;
 use crate::team::Team;
 use crate::world::World;
@@ -35,8 +36,7 @@ impl World {
     /// As [`World::allocate`].
     #[track_caller]
     pub fn allocate_filled<T: Pod>(&self, count: usize, value: T) -> Result<Region> {
-        let bytes = bytes_of::<T>(count);
-        self.allocating(bytes, Region::id, || self.allocate_together(bytes, &|id| self.fill(id, count, value)))
+        Group::from(self).allocate_described(count, Some(value), 0)
     }
 
     /// Writes a value into so many elements of this rank's part of a region.
@@ -63,9 +63,25 @@ impl Team {
     /// As [`Team::allocate`].
     #[track_caller]
     pub fn allocate_filled<T: Pod>(&self, count: usize, value: T) -> Result<Region> {
-        let (world, bytes) = (self.world(), bytes_of::<T>(count));
-        world.allocating(bytes, Region::id, || {
-            separate::allocate(self.collective()?, bytes as u64, &|id| world.fill(id, count, value))
+        Group::from(self).allocate_described(count, Some(value), 0)
+    }
+}
+
+impl Group {
+    /// Memory for so many elements on each rank of the group, perhaps for more on others: all of this value, or, without
+    /// one, of arbitrary content. It is for something that the ranks must mean alike: `description` is a digest of that,
+    /// and where ranks give different ones, nothing is allocated. It costs no
+    /// meeting more. Collective.
+    ///
+    /// # Errors
+    /// As [`World::allocate`]; [`Error::Unlike`](crate::Error::Unlike), on all ranks.
+    #[track_caller]
+    pub fn allocate_described<T: Pod>(&self, elements: usize, value: Option<T>, description: u64) -> Result<Region> {
+        let (world, bytes) = (self.world(), bytes_of::<T>(elements));
+        let prepare = |id| value.into_iter().for_each(|value| world.fill(id, elements, value));
+        world.allocating(bytes, Region::id, || match self {
+            Group::World(world) => world.allocate_together(bytes, description, &prepare),
+            Group::Team(team) => separate::allocate(team.collective()?, bytes as u64, description, &prepare),
         })
     }
 }

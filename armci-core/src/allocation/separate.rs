@@ -59,6 +59,7 @@ impl Separate {
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 struct Told {
     name: u64,
+    description: u64,
     /// Where the table lies in the slot; of the first member.
     table: u64,
     /// 0, or one more than the rank that was refused, and the numbers of an [`Error::Memory`]; or, with a limit of 0, of
@@ -77,7 +78,7 @@ impl Told {
             Error::RegionTableFull { limit } => [0, 0, *limit as u64],
             _ => [0; 3],
         };
-        Told { name: 0, table: 0, refused: rank as u64 + 1, asked, granted, limit }
+        Told { name: 0, description: 0, table: 0, refused: rank as u64 + 1, asked, granted, limit }
     }
 
     fn error(&self, slot: u64) -> Option<Error> {
@@ -101,7 +102,7 @@ impl Team {
     /// [`Error::RegionTableFull`]. Nothing was allocated then.
     #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
-        self.world().allocating(bytes, Region::id, || allocate(self.collective()?, bytes as u64, &|_| ()))
+        self.world().allocating(bytes, Region::id, || allocate(self.collective()?, bytes as u64, 0, &|_| ()))
     }
 }
 
@@ -122,7 +123,7 @@ fn take(all: Collective<'_>, bytes: u64) -> Result<(RegionId, Block, Option<Bloc
 }
 
 /// Allocates a region of separate parts over a gathering.
-pub(super) fn allocate(all: Collective<'_>, bytes: u64, prepare: Prepare<'_>) -> Result<Region> {
+pub(super) fn allocate(all: Collective<'_>, bytes: u64, description: u64, prepare: Prepare<'_>) -> Result<Region> {
     let (world, private, node) = (all.world, all.world.private(), all.world.node());
     let mine = take(all, bytes);
     let told = match &mine {
@@ -132,9 +133,13 @@ pub(super) fn allocate(all: Collective<'_>, bytes: u64, prepare: Prepare<'_>) ->
         }
         Err(error) => Told::refusal(world.rank(), error),
     };
-    let told = all.all_gather(&[told]);
+    let told = all.all_gather(&[Told { description, ..told }]);
+    let unlike = told.iter().position(|other| other.description != told[0].description).map(|member| {
+        let [rank, first] = [member, 0].map(|member| all.gathering.members().get(member).unwrap_or(member));
+        Error::Unlike { rank, first }
+    });
     let refused = told.iter().rev().find_map(|told| told.error(node.window().slot_len()));
-    if let Some(refused) = refused {
+    if let Some(refused) = unlike.or(refused) {
         if let Ok((id, block, table)) = mine {
             private.leave(id, block);
             table.into_iter().for_each(|table| private.free(table));

@@ -33,11 +33,12 @@ impl World {
     /// [`Error::RegionTableFull`], [`Error::Diverged`], [`Error::OtherNode`]. Nothing was allocated then.
     #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
-        self.allocating(bytes, Region::id, || self.allocate_together(bytes, &|_| ()))
+        self.allocating(bytes, Region::id, || self.allocate_together(bytes, 0, &|_| ()))
     }
 
-    /// [`World::allocate`]; `prepare` may be called more than once.
-    pub(super) fn allocate_together(&self, bytes: usize, prepare: Prepare<'_>) -> Result<Region> {
+    /// [`World::allocate`], of what all ranks must [describe](crate::Group::allocate_described) alike; `prepare` may be
+    /// called more than once.
+    pub(super) fn allocate_together(&self, bytes: usize, description: u64, prepare: Prepare<'_>) -> Result<Region> {
         let all = self.collective()?;
         let mut books = self.primary()?.books.borrow_mut();
         let wish = bytes as u64;
@@ -48,26 +49,31 @@ impl World {
             self.publish(*id, block, wish);
             prepare(*id);
         }
-        if all.agree(books.digest_with(wish)) && ready.is_some() {
+        if all.agree(books.digest_with(wish ^ description)) && ready.is_some() {
             return self.enter(&mut books, |books| books.heap.allocate(wish.max(1)).ok_or_else(unready));
         }
         if let Some((id, block)) = ready {
             self.withdraw(id, &block);
         }
-        let mut words = [wish, !wish, books.history, !books.history];
+        let mut words = [wish, !wish, books.history, !books.history, description, !description];
         all.all_reduce(&mut words, Reduce::Max)?;
-        let [largest, not_smallest, history, not_history] = words;
+        let [largest, not_smallest, history, not_history, described, not_described] = words;
+        let first_unlike = |mine: u64| {
+            let of_all = all.all_gather(&[mine]);
+            of_all.iter().position(|other| *other != of_all[0]).unwrap_or(0)
+        };
         if history != !not_history {
-            let histories = all.all_gather(&[books.history]);
-            let rank = histories.iter().position(|history| *history != histories[0]).unwrap_or(0);
-            return Err(Error::Diverged { rank });
+            return Err(Error::Diverged { rank: first_unlike(books.history) });
+        }
+        if described != !not_described {
+            return Err(Error::Unlike { rank: first_unlike(description), first: 0 });
         }
         if largest != !not_smallest && largest >= UNEVEN_FROM {
             let mut sum = [wish];
             all.all_reduce(&mut sum, Reduce::Sum)?;
             if 2 * u128::from(sum[0]) <= u128::from(largest) * all.gathering.len() as u128 {
                 drop(books);
-                return separate::allocate(all, wish, prepare);
+                return separate::allocate(all, wish, description, prepare);
             }
         }
         // From here on every rank computes the same, until memory is asked of the system.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// How an axis is cut. There is always a piece, though it may be empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Cut {
     /// Into so many pieces of `short` elements, of which the first `longer` have one more; of [`Cut::even`].
     Even { pieces: usize, short: usize, longer: usize },

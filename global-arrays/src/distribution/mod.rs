@@ -18,7 +18,7 @@ use crate::patch::Patch;
 pub(crate) use cut::Cut;
 
 /// How blocks go to ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Deal {
     /// Block `i` to rank `i`. Around each block the memory has room for ghost cells, so many on either side.
     OneEach { ghosts: Axes<usize> },
@@ -29,7 +29,7 @@ pub(crate) enum Deal {
 }
 
 /// How the blocks of a rank lie, when a grid of ranks was dealt many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Packing {
     /// As one array, in which blocks that were dealt in turn are neighbours, as ScaLAPACK wants it.
     Joined,
@@ -38,7 +38,7 @@ pub(crate) enum Packing {
 }
 
 /// How an array is spread over the ranks of its group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Distribution {
     shape: Axes<usize>,
     cuts: Axes<Cut>,
@@ -104,6 +104,9 @@ impl Distribution {
 
     /// Regular blocks, one for each of at most `ranks` ranks, of at least `min_block` where the shape allows, with as
     /// little surface as can be. Ranks that would get nothing own nothing.
+    ///
+    /// # Panics
+    /// With more than [`MAX_DIMS`](crate::MAX_DIMS) axes, or with lengths of a smallest block for fewer axes than there are.
     pub fn regular(shape: &[usize], ranks: usize, min_block: &[usize]) -> Self {
         Distribution::regular_with_ghosts(shape, ranks, min_block, &Axes::splat(shape.len(), 0))
     }
@@ -370,9 +373,17 @@ impl Distribution {
         })
     }
 
-    /// The parts of a patch, each within one block, with its owner; in the order of the grid of blocks (`NGA_Locate_region`).
+    /// The parts of a patch, each within one block, with its owner; in the order of the grid of blocks
+    /// (`NGA_Locate_region`). What of the patch lies outside the array has no owner; all of it does that has another
+    /// number of axes.
     pub fn owners<'a>(&'a self, patch: &Patch) -> impl Iterator<Item = (usize, Patch)> + use<'a> {
-        let patch = *patch;
+        // (Of what is outside, nobody owns anything.)
+        let whole = Patch::whole(&self.shape);
+        let patch = if patch.ndim() == whole.ndim() {
+            whole.intersection(patch)
+        } else {
+            Patch::from_fn(whole.ndim(), |_| 0..0)
+        };
         self.touched(&patch).filter_map(move |block| {
             let part = self.block(&block).intersection(&patch);
             (!part.is_empty()).then(|| (self.rank_of(&block), part))
