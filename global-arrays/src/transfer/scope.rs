@@ -6,7 +6,7 @@
 //! nobody look at its view before it was waited for; it needs no destructor, so it may be forgotten.
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -19,11 +19,13 @@ use crate::array::GlobalArray;
 use crate::error::{Error, Result};
 use crate::select::Select;
 
+/// All that was started in a scope, and of which arrays.
+type Started<'scope> = Vec<(NbHandle, &'scope str)>;
+
 /// Where transfers with lent buffers are started; see [`nonblocking`].
 pub struct PatchScope<'scope, 'env: 'scope> {
     world: World,
-    /// Of all that was started.
-    started: RefCell<Vec<NbHandle>>,
+    started: RefCell<Started<'scope>>,
     /// Invariant, so that a scope cannot be taken for one that ends earlier.
     scope: PhantomData<Cell<&'scope ()>>,
     env: PhantomData<Cell<&'env ()>>,
@@ -69,21 +71,21 @@ impl<V> ScopedPatch<'_, V> {
 }
 
 /// Waits for all of a scope when it goes.
-struct End<'a>(&'a World, &'a RefCell<Vec<NbHandle>>);
+struct End<'a, 'scope>(&'a World, &'a RefCell<Started<'scope>>);
 
-impl End<'_> {
+impl End<'_, '_> {
     /// Waits for everything, and reports the first refusal.
-    fn wait(&self) -> armci_core::Result<()> {
+    fn wait(&self) -> Result<()> {
         let mut outcome = Ok(());
-        for mut handle in self.1.take() {
+        for (mut handle, name) in self.1.take() {
             let waited = self.0.wait_for(&mut handle);
-            outcome = outcome.and(waited);
+            outcome = outcome.and(waited.map_err(|source| Error::Runtime { array: name.into(), source }));
         }
         outcome
     }
 }
 
-impl Drop for End<'_> {
+impl Drop for End<'_, '_> {
     fn drop(&mut self) {
         // In a panic nobody hears of errors; without one, they have been heard of.
         let _ = self.wait();
@@ -132,25 +134,23 @@ pub fn nonblocking<'env, R>(
     // VIEW-LIVE, whatever `body` does.
     let end = End(world, &scope.started);
     let result = body(&scope)?;
-    let completed = end.wait();
-    completed.map_err(|source| Error::Runtime { array: "of a scope".into(), source })?;
+    end.wait()?;
     Ok(result)
 }
 
 impl<'scope, 'env> PatchScope<'scope, 'env> {
-    /// Starts a transfer under a number of its own, which the scope knows before anything is under way.
-    #[track_caller]
-    fn start<T: Pod, D: Dimension, V>(
-        &'scope self,
-        array: &'scope GlobalArray<T, D>,
-        view: V,
-        start: impl FnOnce(&mut NbHandle) -> Result<()>,
-    ) -> Result<ScopedPatch<'scope, V>> {
-        let mut started = self.started.borrow_mut();
-        let place = started.len();
-        started.push(NbHandle::default());
-        start(&mut started[place])?;
-        Ok(ScopedPatch { world: &self.world, name: &array.name, handle: started[place], view })
+    /// The number of a transfer that is about to start, which the scope knows before anything is under way. (Whoever
+    /// starts it does so without a closure, in which it would not be told as made where the program called.)
+    fn next(&self, array: &'scope str) -> RefMut<'_, NbHandle> {
+        RefMut::map(self.started.borrow_mut(), |started| {
+            let place = started.len();
+            started.push((NbHandle::default(), array));
+            &mut started[place].0
+        })
+    }
+
+    fn lent<V>(&'scope self, name: &'scope str, handle: NbHandle, view: V) -> ScopedPatch<'scope, V> {
+        ScopedPatch { world: &self.world, name, handle, view }
     }
 
     /// Starts to fetch a patch into a view of its shape (`NGA_NbGet`).
@@ -172,12 +172,12 @@ impl<'scope, 'env> PatchScope<'scope, 'env> {
         if !is_forward(&section, &strides) {
             // No strided transfer: on the spot.
             array.get_into(at, target.view_mut())?;
-            return self.start(array, target, |_| Ok(()));
+            return Ok(self.lent(&array.name, NbHandle::default(), target));
         }
+        let mut handle = self.next(&array.name);
         // SAFETY: VIEW-LIVE.
-        self.start(array, target, |handle| unsafe {
-            array.get_section_nb(&self.world, &section, first, &strides, handle)
-        })
+        unsafe { array.get_section_nb(&self.world, &section, first, &strides, &mut handle)? };
+        Ok(self.lent(&array.name, *handle, target))
     }
 
     /// Starts to copy a view into a patch (`NGA_NbPut`); others see it after a sync.
@@ -198,12 +198,12 @@ impl<'scope, 'env> PatchScope<'scope, 'env> {
         let (first, strides) = (turned.as_ptr(), section.strides(turned.strides()));
         if !is_forward(&section, &strides) {
             array.put(at, source.clone())?;
-            return self.start(array, source, |_| Ok(()));
+            return Ok(self.lent(&array.name, NbHandle::default(), source));
         }
+        let mut handle = self.next(&array.name);
         // SAFETY: VIEW-LIVE.
-        self.start(array, source, |handle| unsafe {
-            array.put_section_nb(&self.world, &section, first, &strides, handle)
-        })
+        unsafe { array.put_section_nb(&self.world, &section, first, &strides, &mut handle)? };
+        Ok(self.lent(&array.name, *handle, source))
     }
 
     /// Starts to add `alpha` times a view to a patch (`NGA_NbAcc`): atomic per element; others see it after a sync.
@@ -225,11 +225,11 @@ impl<'scope, 'env> PatchScope<'scope, 'env> {
         let (first, strides) = (turned.as_ptr(), section.strides(turned.strides()));
         if !is_forward(&section, &strides) {
             array.accumulate(at, alpha, source.clone())?;
-            return self.start(array, source, |_| Ok(()));
+            return Ok(self.lent(&array.name, NbHandle::default(), source));
         }
+        let mut handle = self.next(&array.name);
         // SAFETY: VIEW-LIVE.
-        self.start(array, source, |handle| unsafe {
-            array.accumulate_section_nb(&self.world, &section, alpha, (first, &strides), handle)
-        })
+        unsafe { array.accumulate_section_nb(&self.world, &section, alpha, (first, &strides), &mut handle)? };
+        Ok(self.lent(&array.name, *handle, source))
     }
 }
