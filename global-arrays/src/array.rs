@@ -114,11 +114,22 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// [`Error::OutOfBounds`].
     #[inline]
     pub fn pointer(&self, index: impl IntoDimension<Dim = D>) -> Result<GlobalPtr<T>> {
-        let index = index.into_dimension();
+        self.place(&index.into_dimension())
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, index: &D) -> Result<GlobalPtr<T>> {
         match self.distribution.locate(index.slice()) {
             Some((rank, offset)) => Ok(self.region.at(rank, offset)),
             None => Err(self.outside(format!("{:?}", index.slice()))),
         }
+    }
+
+    /// What the runtime said of an element.
+    #[cold]
+    pub(crate) fn element_refused(&self, index: &D, place: GlobalPtr<T>, source: armci_core::Error) -> Error {
+        let patch = format!("element {:?}", index.slice());
+        Error::Transfer { array: self.name.clone(), patch, rank: place.rank(), source }
     }
 
     /// The section that a call means.

@@ -155,11 +155,14 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// Finds the elements of a list of indices, to move them any number of times. An index may be in the list more than once.
     ///
     /// # Errors
-    /// [`Error::OutOfBounds`] names the first index that is not inside.
+    /// [`Error::OutOfBounds`] names the first index that is not inside, or says that indices have another number of axes.
     pub fn elements<I: Indices<D> + ?Sized>(&self, indices: &I) -> Result<Elements<'_, T, D>> {
+        if indices.axes() != self.ndim() && indices.count() > 0 {
+            return Err(self.outside(format!("elements with indices of {} axes", indices.axes())));
+        }
         let mut located = Vec::with_capacity(indices.count());
         for position in 0..indices.count() {
-            let index = Axes::from_fn(indices.axes().min(self.ndim() + 1), |axis| indices.along(position, axis));
+            let index = Axes::from_fn(self.ndim(), |axis| indices.along(position, axis));
             let Some((rank, offset)) = self.distribution.locate(&index) else {
                 return Err(self.outside(format!("{index:?} (number {position} of a list)")));
             };

@@ -103,7 +103,8 @@ fn sliced(elements: &[SliceInfoElem], shape: &[usize]) -> Option<Section> {
                 let reach = (end - start) as usize;
                 let pace = step.unsigned_abs();
                 section.len[axis] = reach.div_ceil(pace);
-                section.step[axis] = pace;
+                // (What takes no step needs none, which may be so long that strides times it cannot be counted.)
+                section.step[axis] = if section.len[axis] > 1 { pace } else { 1 };
                 section.backward[axis] = step < 0;
                 // Backwards, steps are counted from the last element.
                 let skipped = if step < 0 && reach > 0 { (reach - 1) % pace } else { 0 };

@@ -33,8 +33,10 @@ impl<T: Word, D: Dimension> GlobalArray<T, D> {
     #[inline]
     #[track_caller]
     pub fn read_increment(&self, index: impl IntoDimension<Dim = D>, increment: T) -> Result<T> {
-        let found = self.group.world().fetch_add(self.pointer(index)?, increment);
-        found.map_err(|source| self.runtime(source))
+        let index = index.into_dimension();
+        let place = self.place(&index)?;
+        let found = self.group.world().fetch_add(place, increment);
+        found.map_err(|source| self.element_refused(&index, place, source))
     }
 
     /// Puts `value` into an element, and returns what it held before.
@@ -44,8 +46,10 @@ impl<T: Word, D: Dimension> GlobalArray<T, D> {
     #[inline]
     #[track_caller]
     pub fn swap_element(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<T> {
-        let found = self.group.world().swap(self.pointer(index)?, value);
-        found.map_err(|source| self.runtime(source))
+        let index = index.into_dimension();
+        let place = self.place(&index)?;
+        let found = self.group.world().swap(place, value);
+        found.map_err(|source| self.element_refused(&index, place, source))
     }
 
     /// Puts `value` into an element if it holds `expected`; returns what it held before.
@@ -55,7 +59,9 @@ impl<T: Word, D: Dimension> GlobalArray<T, D> {
     #[inline]
     #[track_caller]
     pub fn compare_swap_element(&self, index: impl IntoDimension<Dim = D>, expected: T, value: T) -> Result<T> {
-        let found = self.group.world().compare_swap(self.pointer(index)?, expected, value);
-        found.map_err(|source| self.runtime(source))
+        let index = index.into_dimension();
+        let place = self.place(&index)?;
+        let found = self.group.world().compare_swap(place, expected, value);
+        found.map_err(|source| self.element_refused(&index, place, source))
     }
 }

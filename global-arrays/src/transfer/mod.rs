@@ -80,10 +80,11 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     #[inline]
     #[track_caller]
     pub fn put_element(&self, index: impl IntoDimension<Dim = D>, value: T) -> Result<()> {
-        let place = self.pointer(index)?;
+        let index = index.into_dimension();
+        let place = self.place(&index)?;
         match self.group.world().put_value(value, place) {
             Ok(()) => Ok(()),
-            Err(source) => Err(self.runtime(source)),
+            Err(source) => Err(self.element_refused(&index, place, source)),
         }
     }
 
@@ -94,10 +95,11 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     #[inline]
     #[track_caller]
     pub fn get_element(&self, index: impl IntoDimension<Dim = D>) -> Result<T> {
-        let place = self.pointer(index)?;
+        let index = index.into_dimension();
+        let place = self.place(&index)?;
         match self.group.world().get_value(place) {
             Ok(value) => Ok(value),
-            Err(source) => Err(self.runtime(source)),
+            Err(source) => Err(self.element_refused(&index, place, source)),
         }
     }
 
