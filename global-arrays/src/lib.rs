@@ -44,6 +44,10 @@
 //! [`Builder`]: smallest blocks, places to cut at, block-cyclic distributions (dealt in turn, ScaLAPACK's, tiled), ghost
 //! cells, what is in it at first. [`GlobalArray::duplicate`] makes another like it. No rank stores who owns what: it is
 //! computed, so that what describes an array of regular blocks is as small on many ranks as on one.
+//!
+//! All ranks of the group make the same array: where name, shape or distribution differ, all get an error that says which
+//! rank is unlike. [`GlobalArray::destroy`] frees an array, together; one that is dropped and not destroyed costs its memory
+//! and nothing else, and handles may go in any order.
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # use armci_core::World;
@@ -210,13 +214,13 @@
 //! # }
 //! ```
 //!
-//!
 //! # Linear algebra
 //! [`GlobalArray::assign_product`] multiplies arrays, patches of them ([`GlobalSlice::assign_product`]), transposed
 //! ([`GlobalArray::t`]) or adjoint ([`GlobalArray::h`]), of any distributions; and a matrix by a vector, where the
 //! array has one dimension. Equations: [`GlobalArray::solve`], [`GlobalArray::lu_solve`], [`GlobalArray::cholesky_solve`], or,
 //! to solve again and again with the same matrix, its factors: [`GlobalArray::lu`], [`GlobalArray::cholesky`].
-//! [`GlobalArray::spd_invert`]; eigenvalues and vectors: [`GlobalArray::eigh`], [`GlobalArray::eigh_generalized`]. Numbers
+//! The inverse of a positive definite matrix: [`GlobalArray::spd_invert`]. Eigenvalues and vectors:
+//! [`GlobalArray::eigh`], [`GlobalArray::eigh_generalized`]. Numbers
 //! are `f32`, `f64` or complex ([`Scalar`]).
 //!
 //! All ranks work on products and factors. The eigenproblem is solved by one, whose memory and time set the limit:
@@ -290,8 +294,7 @@
 //! # Looking at arrays, and keeping them
 //! [`GlobalArray::print`] and [`GlobalArray::write_to`] write elements as text, [`GlobalArray::summary`] the array in a
 //! line; a [`Distribution`] says in words who owns what. [`GlobalArray::save`] writes a `.npy` file, which
-//! `numpy.load` opens, and [`GlobalArray::load`] reads one, of NumPy's too; all ranks take part. An array that is
-//! dropped and not destroyed costs its memory and nothing else; handles may go in any order.
+//! `numpy.load` opens, and [`GlobalArray::load`] reads one, of NumPy's too; all ranks take part.
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use global_arrays::{GlobalArray, World};
