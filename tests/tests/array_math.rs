@@ -395,7 +395,8 @@ fn an_error_of_one_rank_is_an_error_of_all() {
         let make = |name| GlobalArray::<f64>::builder(world, name, [9, 9]).filled(1.0).create().unwrap();
         let (a, b, y) = (make("a"), make("b"), GlobalArray::<f64, Ix1>::create(world, "y", 9).unwrap());
         let x = y.duplicate("x").unwrap();
-        let operations: [(&str, &dyn Fn() -> Result<(), Error>); 10] = [
+        type Operation<'a> = &'a dyn Fn() -> Result<(), Error>;
+        let operations: [(&str, Operation<'_>); 10] = [
             ("fill", &|| a.fill(2.0)),
             ("scale", &|| a.scale(2.0)),
             ("add", &|| a.add(1.0, &a, 2.0, &b)),
