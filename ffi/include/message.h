@@ -68,7 +68,8 @@ void armci_exchange_address_grp(void *ptr_arr[], int n, ARMCI_Group *group);
 /* ---- Combining; all collective ---------------------------------------------------------------------------- */
 
 /* Combines x[i] of all ranks, for each i below n, and gives all the same result. `op` is "+", "*", "max", "min", of
-   magnitudes "absmax" or "absmin", or for integers "or"; what follows in the string does not matter. Integers wrap. */
+   magnitudes "absmax" or "absmin"; of integers also, bit by bit, "&" ("band") or "|" ("bor", "or"), and as 1 or 0, whether
+   all or any are not 0: "&&" ("land"), "||" ("lor"). What follows in the string does not matter. Integers wrap. */
 void armci_msg_igop(int *x, int n, char *op);
 void armci_msg_lgop(long *x, int n, char *op);
 void armci_msg_llgop(long long *x, int n, char *op);

@@ -127,7 +127,8 @@ unsafe fn combine_as<T: Number>(
 
 /// What an operation's name asks for. As in ARMCI, what follows a known name does not matter: Fortran pads with blanks.
 fn operation<T: Number>(name: &CStr) -> Result<Reduce> {
-    const NAMES: [(&str, Reduce); 7] = [
+    // A longer name before its beginning.
+    const NAMES: [(&str, Reduce); 15] = [
         ("+", Reduce::Sum),
         ("*", Reduce::Product),
         ("max", Reduce::Max),
@@ -135,6 +136,14 @@ fn operation<T: Number>(name: &CStr) -> Result<Reduce> {
         ("absmax", Reduce::AbsMax),
         ("absmin", Reduce::AbsMin),
         ("or", Reduce::Or),
+        ("bor", Reduce::Or),
+        ("band", Reduce::And),
+        ("land", Reduce::All),
+        ("lor", Reduce::Any),
+        ("&&", Reduce::All),
+        ("||", Reduce::Any),
+        ("&", Reduce::And),
+        ("|", Reduce::Or),
     ];
     let ours = || NAMES.iter().filter(|(_, reduce)| T::combines(*reduce));
     let known = ours().find(|(prefix, _)| name.to_bytes().starts_with(prefix.as_bytes()));
@@ -156,6 +165,10 @@ mod tests {
         assert_eq!(of(c"absmin"), Some(Reduce::AbsMin));
         assert_eq!(of(c"or"), None);
         assert_eq!(operation::<i32>(c"or").ok(), Some(Reduce::Or));
+        assert_eq!(operation::<i64>(c"&&").ok(), Some(Reduce::All));
+        assert_eq!(operation::<i64>(c"& ").ok(), Some(Reduce::And));
+        assert_eq!(operation::<i64>(c"||").ok(), Some(Reduce::Any));
+        assert_eq!(operation::<i64>(c"|").ok(), Some(Reduce::Or));
         assert_eq!(of(c""), None);
     }
 }

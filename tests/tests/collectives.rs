@@ -219,6 +219,15 @@ fn reductions_of_all_types_and_kinds() {
             check!(i32, And, all().reduce(|a, b| a & b).unwrap());
             check!(i64, Or, all().reduce(|a, b| a | b).unwrap());
             check!(u64, Or, all().reduce(|a, b| a | b).unwrap());
+            for (first, others) in [(0, 0), (5, 0), (0, -5), (5, -5)] {
+                let any = first != 0 || (others != 0 && size > 1);
+                let all = first != 0 && (others != 0 || size == 1);
+                for (reduce, expected) in [(Reduce::Any, any), (Reduce::All, all)] {
+                    let mut values = vec![if me == 0 { first } else { others }; len];
+                    world.all_reduce(&mut values, reduce).unwrap();
+                    assert!(values.iter().all(|value| *value == i64::from(expected)), "{reduce:?} {values:?}");
+                }
+            }
             let mut small = vec![Complex32::new(1.0, me as f32); len];
             world.all_reduce(&mut small, Reduce::Sum).unwrap();
             assert!(small.iter().all(|value| *value == Complex32::new(size as f32, (size * (size - 1) / 2) as f32)));

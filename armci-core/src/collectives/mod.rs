@@ -135,8 +135,9 @@ impl<'a> Collective<'a> {
                 *value = if member == 0 { *other } else { value.combine(reduce, *other) };
             }
         }
-        if self.gathering.len() == 1 && matches!(reduce, Reduce::AbsMin | Reduce::AbsMax) {
-            // Nothing was combined, so the sign is still there.
+        let changes_one = matches!(reduce, Reduce::AbsMin | Reduce::AbsMax | Reduce::All | Reduce::Any);
+        if self.gathering.len() == 1 && changes_one {
+            // Nothing was combined: the sign, or a number other than 0 and 1, is still there.
             result.iter_mut().for_each(|value| *value = value.combine(reduce, *value));
         }
     }

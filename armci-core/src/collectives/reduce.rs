@@ -27,6 +27,10 @@ pub enum Reduce {
     And,
     /// Bit by bit, whether it is set in any. Integers only.
     Or,
+    /// 1 if none is 0, otherwise 0. Integers only.
+    All,
+    /// 1 if any is not 0, otherwise 0. Integers only.
+    Any,
 }
 
 /// A number that reductions combine: `i32`, `i64`, `u64`, `f32`, `f64`, `Complex32`, `Complex64`.
@@ -58,6 +62,8 @@ macro_rules! integers {
                     Reduce::AbsMax => abs(self).max(abs(other)),
                     Reduce::And => self & other,
                     Reduce::Or => self | other,
+                    Reduce::All => <$number>::from(self != 0 && other != 0),
+                    Reduce::Any => <$number>::from(self != 0 || other != 0),
                 }
             }
 
@@ -87,12 +93,12 @@ macro_rules! reals {
                     Reduce::Max => self.max(other),
                     Reduce::AbsMin => self.abs().min(other.abs()),
                     Reduce::AbsMax => self.abs().max(other.abs()),
-                    Reduce::And | Reduce::Or => self,
+                    Reduce::And | Reduce::Or | Reduce::All | Reduce::Any => self,
                 }
             }
 
             fn combines(reduce: Reduce) -> bool {
-                !matches!(reduce, Reduce::And | Reduce::Or)
+                !matches!(reduce, Reduce::And | Reduce::Or | Reduce::All | Reduce::Any)
             }
         }
     )*};

@@ -55,6 +55,20 @@ static void broadcasts(void) {
     free(buffer);
 }
 
+/* What is asked of bits, and of truth: by each of its names. */
+static void logic(void) {
+    static char *ops[] = {"&", "band", "|", "bor", "or  ", "&&", "land", "||", "lor"};
+    for (int op = 0; op < 9; op++) {
+        int x[3] = {1 << me, 6 + me % 2, me == 0 ? 0 : 4};
+        long y = me + 2;
+        armci_msg_igop(x, 3, ops[op]);
+        armci_msg_lgop(&y, 1, ops[op]);
+        if (op < 2) CHECK(x[0] == (nproc == 1) && x[1] == 6 && x[2] == 0);
+        else if (op < 5) CHECK(x[0] == (1 << nproc) - 1 && x[1] == 6 + (nproc > 1) && x[2] == (nproc > 1 ? 4 : 0));
+        else CHECK(x[0] == 1 && x[1] == 1 && x[2] == (op > 6 && nproc > 1) && y == 1);
+    }
+}
+
 /* Element i of rank r is (r + 1) * (i % 3 - 1) * (r odd ? -1 : 1): all signs, and exact in every type. */
 #define GOPS(type, gop)                                                                          \
     static void check_##gop(void) {                                                              \
@@ -99,6 +113,7 @@ int main(void) {
     uneven_memory();
     many_allocations();
     broadcasts();
+    logic();
     check_armci_msg_igop();
     check_armci_msg_lgop();
     check_armci_msg_llgop();
