@@ -149,6 +149,19 @@ impl World {
         fenced
     }
 
+    /// Leaves the job without meeting anybody, for a process that is about to exit and whose ranks have met for the last
+    /// time by other means: nothing is completed or reported, and no rank may communicate with this one any more.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] in an attached thread; [`Error::Job`] in the midst of joining or leaving, or if the launcher is
+    /// gone.
+    pub fn take_leave(&self) -> Result<()> {
+        let mut bootstrap = self.primary()?.bootstrap.try_borrow_mut().map_err(|_| {
+            Error::Job(format!("rank {} was to leave its job while it joins or leaves it", self.rank()))
+        })?;
+        bootstrap.goodbye()
+    }
+
     /// What tells whatever started the job that this rank gives up. Any thread may have it, and use it at any time, also
     /// when nothing else works any more; then the process is to exit.
     ///

@@ -10,11 +10,13 @@
 //! ATTACHED-ONCE: an attached member is allocated by its thread, which alone refers to it, by [`MEMBER`]; that is
 //! cleared before the member is freed, at the end of the thread, when no call of that thread is under way. FIRST-MEMBER:
 //! what is stored there lives as long as the process, and is taken from there by the thread alone that stored it and so
-//! finds its own number beside it.
+//! finds its own number beside it. EXIT-HANDLER: it runs in `exit`, calls nothing that needs another thread or a
+//! destructor that has run, and does not unwind into C.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_int;
+use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -62,6 +64,8 @@ const NO_THREAD: usize = usize::MAX;
 /// The thread that joined, by its number, and its member: what its own storage holds, for a quicker look.
 static FIRST_THREAD: AtomicUsize = AtomicUsize::new(NO_THREAD);
 static FIRST: AtomicPtr<Member> = AtomicPtr::new(ptr::null_mut());
+/// The process that has joined: a forked child has all of this, too, and is no rank.
+static PROCESS: OnceLock<u32> = OnceLock::new();
 /// This process's rank, once it has joined.
 static RANK: OnceLock<usize> = OnceLock::new();
 /// What tells the launcher that this rank gives up, once it has joined.
@@ -176,6 +180,7 @@ pub(crate) fn join(threading: Threading, comm: Option<MPI_Comm>) -> Result<()> {
         }
         // A job of one may be joined again, and is the same rank again.
         RANK.get_or_init(|| world.rank());
+        PROCESS.get_or_init(std::process::id);
         let aborter = world.aborter()?;
         ABORTER.get_or_init(|| aborter);
         *THREADS.lock().unwrap_or_else(PoisonError::into_inner) = Some(world.threads());
@@ -187,6 +192,7 @@ pub(crate) fn join(threading: Threading, comm: Option<MPI_Comm>) -> Result<()> {
         MEMBER.set(Some(member));
         let known = if thread() == 0 { NO_THREAD } else { thread() };
         FIRST_THREAD.store(known, Ordering::Relaxed);
+        leave_after_mpi()?;
     } else {
         primary()?;
     }
@@ -217,6 +223,28 @@ pub(crate) fn leave() -> Result<()> {
     }
     INITS.store(inits - 1, Ordering::Relaxed);
     Ok(())
+}
+
+/// Sees to it that a process that exits after `MPI_Finalize` leaves in order, though `ARMCI_Finalize` was called less
+/// often than `ARMCI_Init`: as Global Arrays does, whose TCGMSG joins, too, when its counter is used first, and leaves in a
+/// call that programs have no need of. Other ARMCIs end with their MPI.
+fn leave_after_mpi() -> Result<()> {
+    static ONCE: OnceLock<bool> = OnceLock::new();
+    // SAFETY: EXIT-HANDLER.
+    if mpi().is_none() || *ONCE.get_or_init(|| unsafe { libc::atexit(at_exit) } == 0) {
+        return Ok(());
+    }
+    Err(Error::System { call: "atexit", source: std::io::ErrorKind::OutOfMemory.into() })
+}
+
+extern "C" fn at_exit() {
+    let _ = catch_unwind(|| {
+        let ranks_process = PROCESS.get() == Some(&std::process::id());
+        if ranks_process && is_joined() && mpi().is_some_and(|mpi| mpi.has_ended()) {
+            // Who exits from another thread is seen to by whoever watches; nobody is left to hear of an error.
+            let _ = primary().and_then(|(world, _)| world.take_leave());
+        }
+    });
 }
 
 /// How MPI spells the levels of thread support.

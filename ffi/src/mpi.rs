@@ -142,13 +142,18 @@ impl Mpi {
 
     /// Whether communicators can be asked for things now.
     pub(crate) fn is_running(&self) -> bool {
-        let (mut begun, mut ended) = (0, 0);
-        // SAFETY: MPI-ABI; both may be called at any time.
-        unsafe {
-            (self.initialized)(&mut begun);
-            (self.finalized)(&mut ended);
-        }
-        begun != 0 && ended == 0
+        let mut begun = 0;
+        // SAFETY: MPI-ABI; may be called at any time.
+        unsafe { (self.initialized)(&mut begun) };
+        begun != 0 && !self.has_ended()
+    }
+
+    /// Whether all ranks have met in `MPI_Finalize`.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut ended = 0;
+        // SAFETY: MPI-ABI; may be called at any time.
+        unsafe { (self.finalized)(&mut ended) };
+        ended != 0
     }
 
     /// Refuses a communicator that does not number this process as `rank` of `size`. MPI must be running.

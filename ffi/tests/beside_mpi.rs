@@ -180,6 +180,18 @@ fn ranks_are_those_of_comm_world_in_mpich_whoever_comes_first() {
 }
 
 #[test]
+fn a_rank_that_leaves_mpi_may_still_be_counted_in() {
+    for mpi in installed(&[OPEN_MPI, MPICH]) {
+        let program = compile(Some(mpi), &format!("{}-counted", mpi.name));
+        for last in ["mpi", "armci"] {
+            let child = launcher(mpi, 3).arg(&program).args(["mpi", last, "counted"]).spawn().unwrap();
+            all_done(&wait(child, LIMIT), mpi, 3);
+        }
+        nothing_is_left(&program);
+    }
+}
+
+#[test]
 fn no_mpi_need_be_in_the_program() {
     for mpi in installed(&[OPEN_MPI, MPICH]) {
         let program = compile(None, &format!("{}-without", mpi.name));

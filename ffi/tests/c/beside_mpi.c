@@ -1,6 +1,6 @@
 /* A program that uses ARMCI, and perhaps MPI: beside_mpi FIRST LAST HOW
    FIRST initialises first, and LAST finalises last: mpi or armci (without MPI, both say armci).
-   HOW: work; child: the same, and start a program; stay; or how the highest rank leaves before its time. */
+   HOW: work; child: the same, and start a program; counted: the same, joined once more than left; stay; or how the highest rank leaves before its time. */
 #include "check.h"
 
 #include <signal.h>
@@ -85,6 +85,7 @@ int main(int argc, char **argv) {
     if (is(first, "mpi")) start_mpi();
     if (ARMCI_Init() != 0) return 96;
     if (is(first, "armci")) start_mpi();
+    if (is(how, "counted") && ARMCI_Init() != 0) return 93;
     int me = armci_msg_me(), nproc = armci_msg_nproc();
     agree(me, nproc);
     work(me, nproc);
@@ -97,7 +98,7 @@ int main(int argc, char **argv) {
         char command[4096];
         CHECK(snprintf(command, sizeof command, "%s armci armci work", argv[0]) < (int)sizeof command);
         CHECK(system(command) == 0);
-    } else if (!is(how, "work")) {
+    } else if (!is(how, "work") && !is(how, "counted")) {
         if (me == nproc - 1) leave(how);
         ARMCI_Barrier();
         fprintf(stderr, "rank %d passed a barrier that the highest rank never entered\n", me);
@@ -106,6 +107,10 @@ int main(int argc, char **argv) {
     if (is(last, "armci")) end_mpi();
     if (ARMCI_Finalize() != 0) return 94;
     if (is(last, "mpi")) end_mpi();
+    if (is(how, "counted")) {
+        CHECK(ARMCI_Initialized());
+        if (me == nproc - 1) usleep(300000); /* the others are gone by then */
+    }
     printf("rank %d of %d done\n", me, nproc);
     return 0;
 }
