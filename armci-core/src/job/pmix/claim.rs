@@ -14,6 +14,10 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use super::super::descent::descends;
 use crate::error::{Error, Result};
 
+/// How many may ask whose a claim is: those who have asked stay in the queue, as nobody takes them out. The kernel allows
+/// as many as its own limit.
+const VISITS: i32 = 1 << 20;
+
 /// A claim that was made.
 #[derive(Debug)]
 pub(super) enum Claim {
@@ -42,7 +46,7 @@ pub(super) fn claim(namespace: &str, rank: &str) -> Result<Claim> {
     match rustix::net::bind(&ours, &address) {
         Ok(()) => {
             // Only who listens can be asked for; nobody is ever let in.
-            rustix::net::listen(&ours, 1).map_err(system("listen"))?;
+            rustix::net::listen(&ours, VISITS).map_err(system("listen"))?;
             return Ok(Claim::Ours(ours));
         }
         Err(Errno::ADDRINUSE) => {}
@@ -52,6 +56,13 @@ pub(super) fn claim(namespace: &str, rank: &str) -> Result<Claim> {
     rustix::io::ioctl_fionbio(&visit, true).map_err(system("ioctl(FIONBIO)"))?;
     match rustix::net::connect(&visit, &address) {
         Ok(()) => {}
+        // Who it is cannot be known, but somebody is there: to join would be to wait for ranks that never come.
+        Err(Errno::AGAIN) => {
+            return Err(Error::Job(format!(
+                "another process stands for rank {rank} already, and too many have asked which: say \
+                 ARMCI_BOOTSTRAP=alone for a job of one beside it"
+            )));
+        }
         // It is gone again, or not ours to ask: no reason not to join.
         Err(_) => return Ok(Claim::Ours(ours)),
     }
@@ -89,6 +100,10 @@ mod tests {
         // This process counts as its own ancestor here.
         assert!(matches!(claim(&job, "0").unwrap(), Claim::AncestorsOf(holder) if holder == std::process::id()));
         assert!(matches!(claim(&job, "1").unwrap(), Claim::Ours(_)));
+        // However many programs it starts.
+        for _ in 0..100 {
+            assert!(matches!(claim(&job, "0").unwrap(), Claim::AncestorsOf(_)));
+        }
         drop(first);
         assert!(matches!(claim(&job, "0").unwrap(), Claim::Ours(_)));
     }
