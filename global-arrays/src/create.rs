@@ -1,11 +1,12 @@
 //! Making arrays: a [`Builder`] collects what is wanted of one, [`Builder::create`] makes it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
 use bytemuck::Pod;
 use ndarray::{Dimension, IntoDimension};
+use rustc_hash::FxHasher;
 
 use crate::Group;
 use crate::array::GlobalArray;
@@ -277,7 +278,7 @@ fn allocate<T: Pod, D: Dimension>(
     }
     let mine = distribution.elements_asked(group.rank(), group.size());
     // (Ranks meet only once: the runtime fills before it has them meet, and compares what they mean then.)
-    let mut meant = DefaultHasher::new();
+    let mut meant = FxHasher::default();
     (&name, size_of::<T>(), &distribution, &*periodic).hash(&mut meant);
     let region = group.allocate_described(mine, fill, meant.finish());
     match region {

@@ -10,6 +10,7 @@ mod queries;
 #[cfg(test)]
 mod tests;
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 use crate::axes::{Axes, advance};
@@ -38,12 +39,20 @@ pub(crate) enum Packing {
 }
 
 /// How an array is spread over the ranks of its group.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
     shape: Axes<usize>,
     cuts: Axes<Cut>,
     blocks: Axes<usize>,
     deal: Deal,
+}
+
+/// By what all else follows from.
+impl Hash for Distribution {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.cuts.hash(state);
+        self.deal.hash(state);
+    }
 }
 
 /// Where a block lies.
