@@ -98,6 +98,18 @@ pub const SETTINGS: &[Setting] = &[
         meaning: "remote regions that each communicating thread's cache holds",
     },
     Setting {
+        name: "ARMCI_FABRIC",
+        values: "`PROVIDER` or `PROVIDER:INTERFACE`, as `fi_info` lists them",
+        default: "the fastest that libfabric offers and that reaches all hosts",
+        meaning: "what ranks on different nodes communicate through (`ARMCI_VERBOSE=1` says what was chosen, and why)",
+    },
+    Setting {
+        name: "ARMCI_FABRIC_POLL",
+        values: "microseconds, at least 1",
+        default: "100",
+        meaning: "how long threads sleep between looks at a fabric that cannot wake them",
+    },
+    Setting {
         name: "ARMCI_SPIN",
         values: "microseconds",
         default: "50, or 0 with more ranks than cores",
@@ -213,6 +225,11 @@ pub struct Config {
     pub resolve: Resolve,
     /// Entries of the cache of remote regions.
     pub region_cache: NonZeroU32,
+    /// What ranks on different nodes communicate through, if asked for: a provider of libfabric, and perhaps one of its
+    /// interfaces.
+    pub fabric: Option<(String, Option<String>)>,
+    /// How long threads sleep between looks at a fabric that cannot wake them.
+    pub fabric_poll: Duration,
     /// How long a wait spins before it sleeps, if asked for.
     pub spin: Option<Duration>,
     /// How far operations are kept apart.
@@ -228,6 +245,8 @@ impl Default for Config {
             protocol: Protocol::all(Path::Rma),
             slot: None,
             memory: None,
+            fabric: None,
+            fabric_poll: Duration::from_micros(100),
             spin: None,
             conflicts: Conflicts::Region,
             resolve: Resolve::Table,
@@ -282,6 +301,8 @@ impl Config {
             "ARMCI_RESOLVE" => parse_resolve(value).map(|resolve| self.resolve = resolve),
             "ARMCI_REGION_CACHE" => value.parse().ok().map(|entries| self.region_cache = entries),
             "ARMCI_SPIN" => value.parse().ok().map(|us| self.spin = Some(Duration::from_micros(us))),
+            "ARMCI_FABRIC" => parse_fabric(value).map(|wanted| self.fabric = Some(wanted)),
+            "ARMCI_FABRIC_POLL" => parse_period(value).map(|period| self.fabric_poll = period),
             "ARMCI_CONFLICTS" => parse_conflicts(value).map(|conflicts| self.conflicts = conflicts),
             _ => unreachable!("every setting of the table has an arm here"),
         };
@@ -323,6 +344,22 @@ fn parse_progress(value: &str) -> Option<Progress> {
         "none" => Some(Progress::None),
         _ => None,
     }
+}
+
+/// The names that libfabric gives: of a provider, and, after a colon, of an interface.
+fn parse_fabric(value: &str) -> Option<(String, Option<String>)> {
+    let named = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || ";_-.@/[]%".contains(c))
+    };
+    let (provider, interface) = match value.split_once(':') {
+        Some((provider, interface)) => (provider, Some(interface)),
+        None => (value, None),
+    };
+    (named(provider) && interface.is_none_or(named)).then(|| (provider.into(), interface.map(Into::into)))
+}
+
+fn parse_period(value: &str) -> Option<Duration> {
+    value.parse().ok().filter(|us| *us > 0).map(Duration::from_micros)
 }
 
 fn parse_resolve(value: &str) -> Option<Resolve> {

@@ -171,13 +171,14 @@ impl Context {
         let Shared { node, transport, service, .. } = &**shared;
         let tracking = shared.config.conflicts;
         let (spin, crowded) = (shared.spin, shared.crowded);
-        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking);
-        let cache = (shared.config.resolve == Resolve::Cache)
+        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking)?;
+        let resolves = shared.config.resolve == Resolve::Cache;
+        let cache = (resolves || transport.has_beyond())
             .then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));
         let direct = DirectBelow::default();
         direct.set(shared.config.protocol, transport.capabilities());
         let watch = Watch::asked(&shared.watching, number);
-        let state = if cache.is_some() { CACHED } else { PLAIN }
+        let state = if resolves { CACHED } else { PLAIN }
             | if watch.is_some() || shared.check.is_some() { WATCHED } else { PLAIN };
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),

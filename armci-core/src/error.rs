@@ -50,10 +50,14 @@ pub enum Error {
         size: usize,
     },
 
+    /// The way to ranks of other nodes is not there, or is not understood.
+    #[error("{0}")]
+    Fabric(String),
+
     /// A rank of another node, which shares no memory with this one.
     #[error(
-        "rank {rank} is on node {node} and this is node {mine}: traffic between nodes needs a transport between nodes, \
-         which is not there yet; start all ranks on one node (armci-run: without --nodes)"
+        "rank {rank} is on node {node} and this is node {mine}: the two share no memory, so what is there has no \
+         address here"
     )]
     OtherNode {
         /// The rank to be reached; for a collective call of the whole job, the first that cannot be.

@@ -19,7 +19,7 @@ use crate::memory::books::Books;
 use crate::msg::Mailbox;
 use crate::node::Node;
 use crate::topology::Seat;
-use crate::transport::Wire;
+use crate::transport::{Wire, ofi};
 use crate::watch::served::ServedWatch;
 use crate::watch::timeline::Output;
 use crate::watch::{Watching, ending};
@@ -49,7 +49,7 @@ impl World {
         let seat = bootstrap.seat();
         let output = Output::create(config.trace.as_deref(), bootstrap.identity())?;
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
-        let transport = Wire::new(node.clone());
+        let transport = Self::join_nodes(&mut *bootstrap, &node, &config)?;
         let threaded = config.progress == Progress::Thread;
         let (desk, mailbox) = Mailbox::new();
         let watching = Watching::asked(&config, node.who().rank);
@@ -85,6 +85,18 @@ impl World {
         world.meet_everybody()?;
         world.log_joined(&seat);
         Ok(world)
+    }
+
+    /// Opens the way to the other nodes, if there are any.
+    fn join_nodes(bootstrap: &mut dyn job::Bootstrap, node: &Arc<Node>, config: &Config) -> Result<Wire> {
+        let near = Wire::near(node.clone());
+        if node.who().nodes == 1 {
+            return Ok(near);
+        }
+        let wanted = config.fabric.clone().map(|(provider, domain)| ofi::Wanted { provider, domain });
+        let (fabric, service) = ofi::Fabric::join(bootstrap, node, wanted.as_ref(), config.verbose)?;
+        let reception = ofi::Reception::open(&fabric, service)?;
+        near.with(node.clone(), fabric, reception, config.fabric_poll)
     }
 
     /// Tells the log who this is, and where it sits.

@@ -177,7 +177,7 @@ impl World {
 
     fn send_user(&self, target: usize, handler: HandlerId, payload: &[u8], detached: bool) -> Result<usize> {
         self.check_open()?;
-        self.node().reach(target)?;
+        self.node().node_of(target)?;
         fits(payload)?;
         self.check_handler(target);
         Ok(self.post_to(target, handler.0, &[], payload, detached))

@@ -131,7 +131,7 @@ impl World {
 
     /// Whether a flag is set by remote memory access.
     fn raises_directly(&self, flag: GlobalPtr<i64>) -> bool {
-        flag.region.index < self.direct().signal.get()
+        flag.region.index < self.direct().signal.get() && self.node().slot_of(flag.rank()).is_some()
     }
 
     /// As [`World::notify`], but what went by messages may still be under way.

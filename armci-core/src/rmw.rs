@@ -126,7 +126,7 @@ impl World {
         let at = self.resolve(place, bytes as u64)?;
         self.aligned(place, bytes, "an atomic operation")?;
         self.count().rmw(bytes);
-        if place.region.index < self.direct().rmw.get() {
+        if at.is_near() && place.region.index < self.direct().rmw.get() {
             self.origin().order(place.rank(), place.region, Access::ReadModifyWrite);
             // SAFETY: REGION-LIVE, aligned.
             Ok(unsafe { self.transport().rmw(at, rmw) })

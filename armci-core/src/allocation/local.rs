@@ -83,6 +83,7 @@ impl World {
             // What this thread wrote there by message comes first.
             let fenced = self.origin().fence(Some(self.rank()));
             self.forget(region.id);
+            self.transport().withdraw(region.id);
             self.private().leave(region.id, region.block);
             fenced
         })

@@ -146,6 +146,7 @@ impl World {
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`]; [`Error::Bounds`] if it lies behind the end of its part.
     pub fn address_of<T: Pod>(&self, place: GlobalPtr<T>) -> Result<*mut u8> {
+        self.node().reach(place.rank())?;
         let Remote { slot, offset } = self.resolve(place, 0)?;
         if place.region.is_registered() && place.rank() != self.rank() {
             return Err(Error::Argument(format!(

@@ -174,6 +174,7 @@ impl World {
         let fenced = self.fence_all_now();
         separate.gathering.meet(self.origin());
         (0..separate.members()).for_each(|member| self.forget(separate.at::<u8>(member, 0).region));
+        self.transport().withdraw(id);
         self.private().leave(id, block);
         // Nobody reads the table from here on, and every part is gone.
         separate.gathering.meet(self.origin());

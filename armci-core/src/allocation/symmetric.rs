@@ -97,6 +97,7 @@ impl World {
     }
 
     fn withdraw(&self, id: RegionId, block: &Block) {
+        self.transport().withdraw(id);
         self.node().withdraw(id, self.in_slot(block));
     }
 

@@ -13,9 +13,10 @@ use bytemuck::{Pod, Zeroable};
 use crate::accumulate::kernels::ElementKind;
 use crate::copy::Patch;
 use crate::memory::RegionId;
+use crate::memory::region::Access;
 use crate::node::Node;
 use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
-use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport};
+use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport, Wire};
 
 /// Ids of the built-in handlers.
 pub(crate) const PUT: u16 = 1;
@@ -27,6 +28,11 @@ pub(crate) const PUT_LIST: u16 = 6;
 pub(crate) const GET_LIST: u16 = 7;
 pub(crate) const ACCUMULATE_LIST: u16 = 8;
 pub(crate) const DESCRIBE: u16 = 9;
+
+/// Whether messages of a handler only transfer data between a region and their sender.
+pub(crate) fn transfers(handler: u16) -> bool {
+    handler != SIGNAL && (PUT..=ACCUMULATE_LIST).contains(&handler)
+}
 
 /// Bytes that say where a segment of a list lies in the target's part; what is put or added there follows them.
 pub(crate) const RECORD: usize = size_of::<u64>();
@@ -141,7 +147,7 @@ pub(crate) struct SignalArgs {
 }
 
 /// Serves a message of this crate; says how long the reply is.
-pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming<'_>) -> Result<usize, String> {
+pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> Result<usize, String> {
     match incoming.handler {
         PUT => {
             let (rows, data) = arguments::<Rows>(incoming)?;
@@ -236,8 +242,9 @@ pub(crate) fn serve(node: &Node, transport: &impl Transport, incoming: &Incoming
             let id = RegionId::from_bits(id);
             // The one thing a refusal may mean; its words are not read.
             let part = node.mine().regions.part(id).ok_or_else(|| format!("region {id} does not exist there"))?;
-            let words = [part.offset, part.len];
-            // SAFETY: REQUEST-SLOT; 16 bytes fit the short reply.
+            let Access { address, key } = transport.export(id, part).unwrap_or(Access::NONE);
+            let words = [part.offset, part.len, address, key];
+            // SAFETY: REQUEST-SLOT; 32 bytes fit the short reply.
             unsafe { incoming.reply_inline.copy_from_nonoverlapping(words.as_ptr().cast(), size_of_val(&words)) };
             Ok(size_of_val(&words))
         }

@@ -24,6 +24,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::builtin;
 use super::handlers::LONG;
 use super::landing::{Group, Landing, Tag, Which};
 use super::owner::Server;
@@ -31,11 +32,12 @@ use super::service::Service;
 use crate::config::Conflicts;
 use crate::consistency::{self, Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};
-use crate::memory::RegionId;
+use crate::memory::{RegionId, region};
 use crate::node::Node;
 use crate::node::message::{ContextBlock, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
 use crate::sync::bell::Bell;
 use crate::sync::wait::{Help, Patience, wait_until};
+use crate::transport::ofi::Line;
 use crate::transport::{Again, Outgoing, Transport, Wire};
 
 /// Attempts to send into a full inbox before a short sleep: nobody rings for room.
@@ -53,6 +55,16 @@ struct Sent {
     what: Outstanding,
     handler: u16,
     answer: Answer,
+    by: By,
+}
+
+/// How something is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// As a message; those to one target are served in the order sent.
+    Message,
+    /// As a remote memory access between nodes, of so many bytes.
+    Access(usize),
 }
 
 /// What is done with a reply.
@@ -112,8 +124,10 @@ pub(crate) struct Origin {
     context: usize,
     block: NonNull<ContextBlock>,
     /// Keeps the block mapped.
-    _node: Arc<Node>,
+    node: Arc<Node>,
     transport: Wire,
+    /// The way to other nodes, if there are any.
+    line: Option<Line>,
     service: Arc<Service>,
     /// For waits for one rank, and for waits of all for all.
     patience: Patience,
@@ -146,13 +160,16 @@ impl Origin {
         spin: Duration,
         crowded: bool,
         tracking: Conflicts,
-    ) -> Self {
+    ) -> Result<Self> {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
-        Origin {
+        let block = node.context(node.who().rank, context);
+        let line = transport.fabric().map(|fabric| Line::open(fabric, context, block)).transpose()?;
+        Ok(Origin {
             context,
-            block: NonNull::from(node.context(node.who().rank, context)),
-            _node: node,
+            block: NonNull::from(block),
+            node,
             transport,
+            line,
             service,
             patience: Patience::spinning(spin),
             patience_with_all: if crowded { Patience::yielding(YIELD) } else { Patience::spinning(spin) },
@@ -164,7 +181,24 @@ impl Origin {
             refused: RefCell::new(Vec::new()),
             tracking,
             conflicts: Cell::new(ConflictCounts::default()),
-        }
+        })
+    }
+
+    /// The way to a rank, if it is on another node.
+    #[inline]
+    fn line_to(&self, rank: usize) -> Option<&Line> {
+        self.line.as_ref().filter(|_| self.node.slot_of(rank).is_none())
+    }
+
+    /// The way to other nodes, if there are any.
+    pub(crate) fn line(&self) -> Option<&Line> {
+        self.line.as_ref()
+    }
+
+    /// Moves on what is between nodes; whether anything came.
+    #[inline]
+    fn poll(&self) -> bool {
+        self.line.as_ref().is_some_and(Line::poll)
     }
 
     /// A number for an operation or a scope that begins now; never 0.
@@ -235,15 +269,31 @@ impl Origin {
 
     fn post_for(&self, message: &Outgoing<'_>, what: Outstanding, answer: Answer) {
         debug_assert!(message.staged_len <= STAGING_BYTES);
-        let slot = message.slot;
+        let handler = message.handler & !LONG;
+        match self.line_to(what.target) {
+            None => self.begin(message.slot, Sent { what, handler, answer, by: By::Message }, || {
+                self.transport.send(self.context, what.target, message)
+            }),
+            Some(line) => {
+                self.order_behind_accesses(handler, &what);
+                self.begin(message.slot, Sent { what, handler, answer, by: By::Message }, || {
+                    line.send(what.target, message)
+                });
+            }
+        }
+    }
+
+    /// Begins what `send` begins, in a claimed slot; waits, serving, while there is no room for it.
+    #[inline]
+    fn begin(&self, slot: usize, sent: Sent, send: impl Fn() -> std::result::Result<(), Again>) {
         self.block().replies[slot].open();
-        let sent = Sent { what, handler: message.handler & !LONG, answer };
         self.sent.borrow_mut()[slot] = Some(sent);
         if sent.detached() {
             self.detached.set(self.detached.get() + 1);
         }
         let mut attempts = 0;
-        while self.transport.send(self.context, what.target, message) == Err(Again) {
+        while send() == Err(Again) {
+            self.poll();
             self.service.advance(Server::Waiter);
             attempts += 1;
             if attempts < ATTEMPTS {
@@ -256,6 +306,51 @@ impl Origin {
         if attempts != 0 && self.service.has_message() {
             self.transport.pass_on();
         }
+    }
+
+    /// Writes `len` bytes of a claimed slot's chunk, or of `from` if that is not null, to `offset` of a part of a region
+    /// on another node; detached if from the chunk, or else to be [collected](Origin::collect).
+    ///
+    /// # Safety
+    /// The place is there to be written; `from` is readable until it was collected.
+    pub(crate) unsafe fn write(
+        &self,
+        slot: usize,
+        what: Outstanding,
+        access: region::Access,
+        offset: u64,
+        (from, len): (*const u8, usize),
+    ) {
+        let Some(line) = self.line_to(what.target) else { unreachable!("a rank of this node") };
+        let answer = if from.is_null() { Answer::Acknowledgement } else { Answer::Awaited };
+        let sent = Sent { what, handler: builtin::PUT, answer, by: By::Access(len) };
+        // SAFETY: the caller's promise.
+        self.begin(slot, sent, || unsafe { line.write(slot, what.target, access, offset, from, len) });
+    }
+
+    /// Reads `len` bytes at `offset` of a part of a region on another node: straight to `to` where the fabric reaches
+    /// all memory, or else through the slot's chunk, which it must fit then.
+    ///
+    /// # Safety
+    /// LANDING, for `len` bytes at `to`.
+    pub(crate) unsafe fn read(
+        &self,
+        slot: usize,
+        what: Outstanding,
+        tag: Tag,
+        access: region::Access,
+        offset: u64,
+        (to, len): (*mut u8, usize),
+    ) {
+        let Some(line) = self.line_to(what.target) else { unreachable!("a rank of this node") };
+        let straight = line.reaches_all_memory();
+        // What is straight is not unpacked.
+        let rows = usize::from(!straight);
+        let landing = Landing::Rows { first: to, stride: len, row: len, rows };
+        let sent = Sent { what, handler: builtin::GET, answer: Answer::Data { tag, landing }, by: By::Access(len) };
+        let to = if straight { to } else { std::ptr::null_mut() };
+        // SAFETY: the caller's promise.
+        self.begin(slot, sent, || unsafe { line.read(slot, what.target, access, offset, to, len) });
     }
 
     /// Waits for the reply to an awaited message, lends it to `read`, and gives the slot back.
@@ -356,15 +451,55 @@ impl Origin {
     #[inline]
     pub(crate) fn order(&self, target: usize, region: RegionId, access: Access) {
         if self.detached.get() != 0 {
-            self.order_behind_messages(target, region, access);
+            self.order_behind(target, region, access, |_| false);
         }
     }
 
-    fn order_behind_messages(&self, target: usize, region: RegionId, access: Access) {
+    /// Before a remote memory access of `bytes` bytes to another node: as [`Origin::order`].
+    pub(crate) fn order_access(&self, target: usize, region: RegionId, access: Access, bytes: usize) {
+        if self.detached.get() == 0 {
+            return;
+        }
+        let in_order = |bytes| self.line.as_ref().is_some_and(|line| line.fabric().orders_writes(bytes));
+        self.order_behind(target, region, access, |earlier| match earlier.by {
+            By::Access(before) => {
+                (earlier.what.access, access) == (Access::Put, Access::Put) && in_order(bytes.max(before))
+            }
+            By::Message => false,
+        });
+    }
+
+    /// Before a message to another node: waits for the remote memory accesses that it is to come behind. One that
+    /// transfers something minds its region, any other may tell of whatever was written before it.
+    fn order_behind_accesses(&self, handler: u16, what: &Outstanding) {
+        if self.detached.get() == 0 {
+            return;
+        }
+        match what.region {
+            Some(region) if builtin::transfers(handler) => {
+                self.order_behind(what.target, region, what.access, |earlier| earlier.by == By::Message);
+            }
+            _ if handler == builtin::DESCRIBE => (),
+            _ => self.wait_for(|sent| {
+                let written = sent.what.access == Access::Put && sent.what.target == what.target;
+                matches!(sent.by, By::Access(_)) && sent.detached() && written
+            }),
+        }
+    }
+
+    /// Waits for what is under way and conflicts with an access, save for what `keeps_order` with it.
+    fn order_behind(
+        &self,
+        target: usize,
+        region: RegionId,
+        access: Access,
+        keeps_order: impl Fn(&Sent) -> bool,
+    ) {
         self.reap();
+        let minds = |sent: &Sent| sent.detached() && !keeps_order(sent);
         let (of_region, of_target) = {
             let sent = self.sent.borrow();
-            let outstanding = self.slots().filter_map(|slot| sent[slot]).filter(Sent::detached).map(|sent| sent.what);
+            let outstanding = self.slots().filter_map(|slot| sent[slot]).filter(minds).map(|sent| sent.what);
             consistency::status(outstanding, target, region)
         };
         if !of_target.holds_up(access) || self.tracking == Conflicts::Off {
@@ -383,7 +518,7 @@ impl Origin {
             self.wait_for(|sent| {
                 let Outstanding { target: to, region: of, access: earlier } = sent.what;
                 let concerned = to == target && (by_target || of == Some(region));
-                sent.detached() && concerned && earlier.holds_up(access)
+                minds(sent) && concerned && earlier.holds_up(access)
             });
         }
     }
@@ -429,7 +564,15 @@ impl Origin {
     /// Sleeps until `ready` may hold or there is a message to serve.
     fn sleep_unless(&self, ready: &mut dyn FnMut() -> bool) {
         let awake = || ready() || self.service.has_work();
-        self.service.while_waiter_sleeps(|| self.transport.sleep_unless(awake));
+        let line = self.line.as_ref().filter(|line| line.under_way() != 0);
+        let serves = self.transport.has_beyond() && !self.service.has_thread();
+        self.service.while_waiter_sleeps(|| {
+            if line.is_some() || serves {
+                self.transport.nap(line, serves, awake);
+            } else {
+                self.transport.sleep_unless(awake);
+            }
+        });
     }
 
     /// Waits until no message that `concerns` is under way.
@@ -463,6 +606,7 @@ impl Origin {
 
     /// Deals with the replies to detached messages, and gives their slots back.
     fn reap(&self) {
+        self.poll();
         for slot in self.slots() {
             let Some(sent) = self.sent.borrow()[slot].filter(Sent::detached) else { continue };
             if !self.is_done(slot) {
@@ -536,7 +680,7 @@ impl Help for Origin {
     }
 
     fn help(&self) -> bool {
-        self.service.advance(Server::Waiter) != 0
+        self.poll() | (self.service.advance(Server::Waiter) != 0)
     }
 
     fn leave(&self) {

@@ -26,6 +26,8 @@ use crate::watch::served::ServedWatch;
 
 /// Messages served before the owner word is given up.
 const BATCH: usize = 64;
+/// Of so many looks at the inbox, a waiting thread takes one beyond the node.
+const LOOKS_BEYOND: u32 = 16;
 
 /// A rank's service context.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub(crate) struct Service {
     shares: bool,
     /// Threads of the rank that sleep in a wait.
     sleeping: AtomicU32,
+    /// How often a waiting thread could have looked beyond the node.
+    looks: AtomicU32,
     /// What notes the messages served, if anything does.
     watch: Option<Box<ServedWatch>>,
 }
@@ -70,6 +74,7 @@ impl Service {
             threaded,
             shares,
             sleeping: AtomicU32::new(0),
+            looks: AtomicU32::new(0),
             watch,
         }
     }
@@ -127,7 +132,9 @@ impl Service {
     pub(crate) fn advance(&self, server: Server) -> usize {
         // SAFETY: SERVICE-OWNER: the owner runs this.
         let serve_one = || unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming, server)) };
-        let served = self.owner.serve(BATCH, || self.has_message(), serve_one);
+        // Before the inbox, at which every owner looks once more.
+        let beyond = if self.transport.has_beyond() { self.serve_beyond(server) } else { 0 };
+        let served = beyond + self.owner.serve(BATCH, || self.has_message(), serve_one);
         if served != 0 {
             let count = match server {
                 Server::ProgressThread => &self.served_by_thread,
@@ -135,6 +142,19 @@ impl Service {
             };
             count.fetch_add(served as u64, Ordering::Relaxed);
         }
+        served
+    }
+
+    /// Moves on what is between nodes, and serves what has come from there, unless somebody else is at it. A thread that
+    /// waits does so now and then only: a look is a system call for some fabrics.
+    fn serve_beyond(&self, server: Server) -> usize {
+        let now = server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_BEYOND == 0;
+        if !now || !self.owner.take() {
+            return 0;
+        }
+        // SAFETY: SERVICE-OWNER: we are.
+        let served = unsafe { self.transport.serve_beyond(BATCH, &mut |incoming| self.serve(incoming, server)) };
+        self.owner.put_back();
         served
     }
 

@@ -97,6 +97,12 @@ impl Patch {
         if self.row == 0 { 0 } else { self.levels[..self.depth].iter().map(|level| level.count).product::<usize>() }
     }
 
+    /// Bytes of a row after merging.
+    #[inline]
+    pub(crate) fn row(&self) -> usize {
+        self.row
+    }
+
     /// The bytes of its only row, if it is but one (or none, which has no bytes).
     #[inline]
     pub(crate) fn single_row(&self) -> Option<usize> {

@@ -86,6 +86,33 @@ pub(crate) struct Part {
     pub(crate) len: u64,
 }
 
+/// How a part is reached by remote memory access from another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Where it begins, as the fabric names places.
+    pub(crate) address: u64,
+    /// The key of its memory.
+    pub(crate) key: u64,
+}
+
+impl Access {
+    /// It is not.
+    pub(crate) const NONE: Access = Access { address: 0, key: u64::MAX };
+
+    /// What it is, unless it is not.
+    pub(crate) fn some(self) -> Option<Self> {
+        (self != Self::NONE).then_some(self)
+    }
+}
+
+/// What a rank knows of a part of another rank's: where it lies, and how it is reached from another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) part: Part,
+    /// [`Access::NONE`] on the owner's node, and where there is no such way.
+    pub(crate) access: Access,
+}
+
 /// Set beside the generation of a live region.
 const LIVE: u64 = 1 << 32;
 

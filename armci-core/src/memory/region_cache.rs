@@ -25,7 +25,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::num::NonZeroU32;
 
-use super::region::{Part, RegionId};
+use super::region::{Access, Known, Part, RegionId};
 
 /// What a cache has done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,12 +50,15 @@ pub(crate) struct Key {
 #[repr(align(64))]
 struct Entry {
     key: Key,
-    part: Part,
+    known: Known,
     /// How often it was used, being inserted included.
     uses: u64,
     /// When it was used last.
     used: u64,
 }
+
+/// Of an entry that holds nothing.
+const NOTHING: Known = Known { part: Part { offset: 0, len: 0 }, access: Access::NONE };
 
 /// What was true of an entry when this was filed. Ordered by what makes a victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +87,7 @@ impl RegionCache {
     pub(crate) fn new(capacity: NonZeroU32) -> Self {
         let vacant = Entry {
             key: Key { rank: 0, region: RegionId { index: 0, generation: 0 } },
-            part: Part { offset: 0, len: 0 },
+            known: NOTHING,
             uses: 0,
             used: 0,
         };
@@ -100,7 +103,7 @@ impl RegionCache {
 
     /// Where `rank`'s part of `region` lies, if that is known.
     #[inline]
-    pub(crate) fn lookup(&mut self, rank: u32, region: RegionId) -> Option<Part> {
+    pub(crate) fn lookup(&mut self, rank: u32, region: RegionId) -> Option<Known> {
         let Some(entry) = self.index.find(&self.entries, Key { rank, region }) else {
             self.counts.misses += 1;
             return None;
@@ -110,15 +113,15 @@ impl RegionCache {
         let entry = &mut self.entries[entry as usize];
         entry.uses += 1;
         entry.used = now;
-        Some(entry.part)
+        Some(entry.known)
     }
 
     /// Keeps what the owner said after a miss; returns what had to give way. A part that is known already is
     /// replaced, which is no use of it.
-    pub(crate) fn insert(&mut self, rank: u32, region: RegionId, part: Part) -> Option<Key> {
+    pub(crate) fn insert(&mut self, rank: u32, region: RegionId, known: Known) -> Option<Key> {
         let key = Key { rank, region };
-        if let Some(known) = self.index.find(&self.entries, key) {
-            self.entries[known as usize].part = part;
+        if let Some(entry) = self.index.find(&self.entries, key) {
+            self.entries[entry as usize].known = known;
             return None;
         }
         let (entry, victim) = match self.free.pop() {
@@ -132,7 +135,7 @@ impl RegionCache {
             }
         };
         let now = self.tick();
-        self.entries[entry as usize] = Entry { key, part, uses: 1, used: now };
+        self.entries[entry as usize] = Entry { key, known, uses: 1, used: now };
         self.index.add(&self.entries, entry);
         self.order.push(Reverse(Record { uses: 1, used: now, entry }));
         victim

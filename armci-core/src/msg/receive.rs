@@ -137,7 +137,7 @@ impl World {
     fn wanted(&self, source: Source, tag: Tag) -> Result<(&Mailbox, Wanted)> {
         let mailbox = &self.primary()?.mailbox;
         if let Source::Rank(rank) = source {
-            self.node().reach(rank)?;
+            self.node().node_of(rank)?;
         }
         Ok((mailbox, Wanted { source, tag }))
     }

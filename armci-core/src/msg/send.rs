@@ -55,7 +55,7 @@ impl World {
     /// Sends a message, or offers it, which is to be finished then.
     pub(super) fn begin_send<'a>(&self, target: usize, tag: i32, data: &'a [u8]) -> Result<Option<Offer<'a>>> {
         let mailbox = &self.primary()?.mailbox;
-        self.node().reach(target)?;
+        self.node().node_of(target)?;
         self.check_send(target, tag);
         if target == self.rank() {
             mailbox.keep(target, tag, data);

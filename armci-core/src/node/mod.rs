@@ -14,6 +14,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod attention;
+pub(crate) mod doorbell;
 pub(crate) mod exchange;
 pub(crate) mod message;
 pub(crate) mod ring;
@@ -35,6 +36,7 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::barrier::NodeBarrier;
 use crate::sync::bell::Bell;
 use attention::Attention;
+use doorbell::Doorbell;
 use exchange::ExchangeBuffers;
 use message::{ContextBlock, MAX_CONTEXTS, Message};
 use ring::Ring;
@@ -49,7 +51,7 @@ pub(crate) struct ControlBlock {
     /// Where the rank's own threads sleep.
     pub(crate) main_bell: CachePadded<Bell>,
     /// Where its progress thread sleeps.
-    pub(crate) service_bell: CachePadded<Bell>,
+    pub(crate) service_bell: CachePadded<Doorbell>,
     /// Who has to be woken for a message.
     pub(crate) attention: CachePadded<Attention>,
     /// Of the node; used in the first slot only.

@@ -21,7 +21,7 @@ use crate::am::origin::{PIPELINE, outstanding, wrong_length};
 use crate::consistency::Access;
 use crate::copy::{Patch, copy_patch};
 use crate::error::{Error, Result};
-use crate::memory::region::Part;
+use crate::memory::region::{self, Known, Part};
 use crate::memory::{GlobalPtr, RegionId};
 use crate::node::message::{INLINE_MAX, STAGING_BYTES};
 use crate::transport::{Outgoing, Rmw};
@@ -226,18 +226,18 @@ pub(crate) fn rmw(world: &World, place: GlobalPtr<u8>, rmw: Rmw) -> Result<u64> 
     origin.collect(slot, read).flatten()
 }
 
-/// Asks a rank where its part of a region lies.
-pub(super) fn describe(world: &World, rank: usize, region: RegionId) -> Result<Part> {
+/// Asks a rank where its part of a region lies, and how it is reached from here.
+pub(super) fn describe(world: &World, rank: usize, region: RegionId) -> Result<Known> {
     let origin = world.origin();
     let slot = origin.claim();
     let name = region.to_bits();
     let message =
         Outgoing { handler: builtin::DESCRIBE, slot, inline: [bytemuck::bytes_of(&name), &[]], staged_len: 0 };
     origin.post(&message, outstanding(rank, region, Access::Other), false);
-    let read = |found: &[u8]| match bytemuck::try_pod_read_unaligned::<[u64; 2]>(found) {
-        Ok([offset, len]) => Ok(Part { offset, len }),
+    let read = |found: &[u8]| match bytemuck::try_pod_read_unaligned::<[u64; 4]>(found) {
+        Ok([offset, len, address, key]) => Ok(Known { part: Part { offset, len }, access: region::Access { address, key } }),
         Err(_) => {
-            let reason = wrong_length(16, found.len());
+            let reason = wrong_length(32, found.len());
             Err(Error::Refused { rank, handler: builtin::DESCRIBE, reason, more: 0 })
         }
     };

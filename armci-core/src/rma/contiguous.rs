@@ -8,7 +8,7 @@
 
 use bytemuck::Pod;
 
-use super::{Completion, by_message};
+use super::{Completion, by_message, far};
 use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
 use crate::copy::Patch;
@@ -78,7 +78,7 @@ impl World {
     unsafe fn put_now(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
-        if target.region.index < self.direct().put.get() {
+        if to.is_near() && target.region.index < self.direct().put.get() {
             self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put(to, source, bytes) };
@@ -86,7 +86,7 @@ impl World {
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
             // SAFETY: LOCAL-SPAN; it is copied before this returns.
-            unsafe { by_message::put(self, source, target, &whole) }
+            unsafe { far::put(self, to, source, target, &whole) }
         }
     }
 
@@ -186,7 +186,7 @@ impl World {
     ) -> Result<()> {
         let from = self.resolve(source, bytes as u64)?;
         self.count().get(bytes);
-        if source.region.index < self.direct().get.get() {
+        if from.is_near() && source.region.index < self.direct().get.get() {
             self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get(from, target, bytes) };
@@ -194,7 +194,7 @@ impl World {
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::get(self, source, target, &whole, completion) }
+            unsafe { far::get(self, from, source, target, &whole, completion) }
         }
     }
 
@@ -290,7 +290,7 @@ impl World {
         let to = self.resolve(target, bytes as u64)?;
         self.aligned(target, kind.align(), "an accumulate")?;
         self.count().accumulate(bytes);
-        if target.region.index < self.direct().accumulate.get() {
+        if to.is_near() && target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
             unsafe { self.transport().accumulate_row(to, source, bytes, kind, &alpha) };

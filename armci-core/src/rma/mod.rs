@@ -11,6 +11,7 @@
 pub(crate) mod by_list;
 pub(crate) mod by_message;
 mod contiguous;
+mod far;
 mod segment;
 mod strided;
 mod vector;
@@ -19,13 +20,18 @@ pub use segment::Segment;
 pub use strided::{Strided, copy_strided};
 pub use vector::Segments;
 
+use std::cell::RefCell;
+
 use bytemuck::Pod;
 
 use crate::am::landing::{Group, Tag, Which};
 use crate::am::origin::Origin;
+use crate::config::Resolve;
 use crate::error::{Error, Result};
 use crate::memory::GlobalPtr;
-use crate::memory::region::Part;
+use crate::memory::region::{Known, Part};
+use crate::memory::region_cache::RegionCache;
+use crate::transport::ofi::Line;
 use crate::transport::{Remote, Transport};
 use crate::watch::{Call, Kind};
 use crate::world::World;
@@ -72,7 +78,7 @@ impl World {
     #[inline(always)]
     fn resolve_by_table<T: Pod>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
         let rank = place.rank as usize;
-        let slot = self.node().reach(rank)?;
+        let Some(slot) = self.node().slot_of(rank) else { return self.resolve_far(place.cast(), bytes) };
         // This rank's own table knows at once that it has freed a region of all; the target's, how long its part is.
         let known = !place.region.is_symmetric() || self.node().mine().regions.has(place.region);
         let Some(part) = self.node().control(slot).regions.part(place.region).filter(|_| known) else {
@@ -98,21 +104,46 @@ impl World {
     fn resolve_otherwise(&self, place: GlobalPtr<u8>, bytes: u64) -> Result<Remote> {
         self.check_open()?;
         let Some(cache) = self.cache() else { return self.resolve_by_table(place, bytes) };
-        let (region, rank) = (place.region, place.rank as usize);
-        let slot = self.node().reach(rank)?;
+        if self.shared().config.resolve == Resolve::Table {
+            return self.resolve_by_table(place, bytes);
+        }
+        let slot = self.node().slot_of(place.rank());
+        let known = self.known(cache, place)?;
+        Self::within(slot.unwrap_or(Remote::far(0).slot), known.part, place, bytes)
+    }
+
+    /// What is known of the part that a place on any rank lies in; asks its owner, if nothing is.
+    fn known(&self, cache: &RefCell<RegionCache>, place: GlobalPtr<u8>) -> Result<Known> {
+        let (region, rank) = (place.region, place.rank());
+        self.node().node_of(rank)?;
         if region.is_symmetric() && !self.node().mine().regions.has(region) {
             return Err(Error::NoRegion { region, rank });
         }
         let known = cache.borrow_mut().lookup(place.rank, region);
-        let part = match known {
-            Some(part) => part,
-            None => {
-                let part = by_message::describe(self, rank, region)?;
-                cache.borrow_mut().insert(place.rank, region, part);
-                part
-            }
-        };
-        Self::within(slot, part, place, bytes)
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let known = by_message::describe(self, rank, region)?;
+        cache.borrow_mut().insert(place.rank, region, known);
+        Ok(known)
+    }
+
+    /// [`World::resolve`] of a place on another node.
+    #[cold]
+    #[inline(never)]
+    fn resolve_far(&self, place: GlobalPtr<u8>, bytes: u64) -> Result<Remote> {
+        let (known, _) = self.known_far(place)?;
+        Self::within(Remote::far(0).slot, known.part, place, bytes)
+    }
+
+    /// What is known of the part that a place on another node lies in.
+    pub(super) fn known_far(&self, place: GlobalPtr<u8>) -> Result<(Known, &Line)> {
+        self.check_open()?;
+        let rank = place.rank();
+        match (self.cache(), self.origin().line()) {
+            (Some(cache), Some(line)) => Ok((self.known(cache, place)?, line)),
+            _ => Err(Error::Rank { rank, size: self.size() }),
+        }
     }
 
     /// Refuses a place that is not a multiple of `align`.
@@ -127,7 +158,7 @@ impl World {
     /// Completes at `rank` all that this rank put and accumulated there (`ARMCI_Fence`).
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`]; or the first refusal of a put or accumulate by message since the last
+    /// [`Error::Rank`]; or the first refusal of a put or accumulate by message since the last
     /// fence.
     #[track_caller]
     pub fn fence(&self, rank: usize) -> Result<()> {
@@ -142,7 +173,7 @@ impl World {
     }
 
     fn fence_now(&self, rank: usize) -> Result<()> {
-        self.node().reach(rank)?;
+        self.node().node_of(rank)?;
         self.check_open()?;
         self.transport().fence();
         let fenced = self.origin().fence(Some(rank));

@@ -8,7 +8,7 @@
 
 use bytemuck::Pod;
 
-use super::{Completion, by_message};
+use super::{Completion, by_message, far};
 use crate::accumulate::kernels::{Accumulate, ElementKind, alpha_bytes};
 use crate::consistency::Access;
 use crate::copy::{MAX_LEVELS, Patch, copy_patch};
@@ -216,14 +216,14 @@ impl World {
     unsafe fn put_patch(&self, source: *const u8, target: GlobalPtr<u8>, patch: &Patch, span: u64) -> Result<()> {
         let to = self.resolve(target, span)?;
         self.count().put(patch.bytes());
-        if target.region.index < self.direct().put.get() {
+        if to.is_near() && target.region.index < self.direct().put.get() {
             self.origin().order(target.rank(), target.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().put_patch(to, source, patch) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::put(self, source, target, patch) }
+            unsafe { far::put(self, to, source, target, patch) }
         }
     }
 
@@ -277,14 +277,14 @@ impl World {
     ) -> Result<()> {
         let from = self.resolve(source, span)?;
         self.count().get(patch.bytes());
-        if source.region.index < self.direct().get.get() {
+        if from.is_near() && source.region.index < self.direct().get.get() {
             self.origin().order(source.rank(), source.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SPAN.
             unsafe { self.transport().get_patch(from, target, patch) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::get(self, source, target, patch, completion) }
+            unsafe { far::get(self, from, source, target, patch, completion) }
         }
     }
 
@@ -366,7 +366,7 @@ impl World {
         // Strides are whole elements, so the first element's alignment is everyone's.
         self.aligned(target, kind.align(), "an accumulate")?;
         self.count().accumulate(patch.bytes());
-        if target.region.index < self.direct().accumulate.get() {
+        if to.is_near() && target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
             unsafe { self.transport().accumulate(to, source, patch, kind, &scale) };

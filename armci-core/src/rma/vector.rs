@@ -82,12 +82,13 @@ impl<'a, T: Pod> Segments<'a, T> {
     }
 }
 
-/// Whether all segments lie in regions of indexes below that.
-fn all_below(index: u32, mut segments: impl Iterator<Item = Segment<u8>>) -> bool {
-    index != 0 && segments.all(|segment| segment.remote.region.index < index)
-}
-
 impl World {
+    /// Whether all segments lie on this node, in regions of indexes below that.
+    fn all_near(&self, index: u32, mut segments: impl Iterator<Item = Segment<u8>>) -> bool {
+        let near = |segment: &Segment<u8>| self.node().slot_of(segment.remote.rank()).is_some();
+        index != 0 && segments.all(|segment| segment.remote.region.index < index && near(&segment))
+    }
+
     /// Copies segments of `source` to one rank (`ARMCI_PutV`); where targets overlap, the later segment's data stay.
     /// Completion as [`World::put`].
     ///
@@ -143,7 +144,7 @@ impl World {
     /// LOCAL-SEGMENTS for segments that were checked and have so many bytes.
     unsafe fn put_segments(&self, segments: impl Iterator<Item = Segment<u8>> + Clone, bytes: usize) -> Result<()> {
         self.count().put(bytes);
-        if !all_below(self.direct().put.get(), segments.clone()) {
+        if !self.all_near(self.direct().put.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
             unsafe { by_list::transfer(self, segments, Verb::Put) };
             return Ok(());
@@ -197,7 +198,7 @@ impl World {
         completion: Completion,
     ) -> Result<()> {
         self.count().get(bytes);
-        if !all_below(self.direct().get.get(), segments.clone()) {
+        if !self.all_near(self.direct().get.get(), segments.clone()) {
             let origin = self.origin();
             let tag = completion.tag(origin);
             // SAFETY: LOCAL-SEGMENTS.
@@ -246,7 +247,7 @@ impl World {
         bytes: usize,
     ) -> Result<()> {
         self.count().accumulate(bytes);
-        if !all_below(self.direct().accumulate.get(), segments.clone()) {
+        if !self.all_near(self.direct().accumulate.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
             unsafe { by_list::transfer(self, segments, Verb::Accumulate { kind, alpha }) };
             return Ok(());

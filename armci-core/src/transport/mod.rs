@@ -2,14 +2,19 @@
 //!
 //! [`Transport`] is all that the rest of the crate knows of it: remote memory
 //! access as far as [`Capabilities`] say, and active messages. [`shm`] joins
-//! the ranks of one node. Every decision between remote memory access and
+//! the ranks of one node, [`ofi`] the nodes; [`Wire`] is what a process has of both.
+//! Every decision between remote memory access and
 //! active message is taken above, by capability, never by name.
 //!
 //! # Safety
 //! Only declarations: what a caller of each `unsafe` method promises is said there.
 #![allow(unsafe_code)]
 
-pub(crate) mod shm;
+pub(crate) mod ofi;
+mod shm;
+mod wire;
+
+pub(crate) use wire::Wire;
 
 use crate::accumulate::kernels::ElementKind;
 use crate::copy::Patch;
@@ -43,15 +48,29 @@ pub(crate) struct Rmw {
     pub(crate) compare: u64,
 }
 
-/// The transport of this process. There is one kind so far; everybody but this room knows it by this name.
-pub(crate) type Wire = shm::Shm;
-
 /// A byte in the memory of a rank: whose slot, and how far into it. (Messages name ranks: a slot means something on
 /// its node only.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remote {
+    /// [`Remote::FAR`] for a rank of another node.
     pub(crate) slot: usize,
     pub(crate) offset: u64,
+}
+
+impl Remote {
+    /// Stands for the slot of a rank that shares no memory with this one.
+    const FAR: usize = usize::MAX;
+
+    /// A place on another node, which is known to be there.
+    pub(crate) fn far(offset: u64) -> Self {
+        Remote { slot: Self::FAR, offset }
+    }
+
+    /// Whether it lies on this node.
+    #[inline(always)]
+    pub(crate) fn is_near(self) -> bool {
+        self.slot != Self::FAR
+    }
 }
 
 /// A message to be sent.

@@ -151,8 +151,11 @@ impl Transport for Shm {
             })
             .map_err(|ring::Full| Again)?;
         if !control.attention.somebody_looks() {
-            let bell = if control.attention.threaded() { &control.service_bell } else { &control.main_bell };
-            bell.ring();
+            if control.attention.threaded() {
+                control.service_bell.ring();
+            } else {
+                control.main_bell.ring();
+            }
         }
         Ok(())
     }
@@ -213,7 +216,7 @@ impl Transport for Shm {
     }
 
     fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool) {
-        self.node.mine().service_bell.sleep_unless(ready);
+        self.node.mine().service_bell.sleep_on_futex_unless(ready);
     }
 
     fn wake_server(&self) {

@@ -1,0 +1,154 @@
+//! Transfers to and from other nodes: remote memory access where it pays, messages otherwise.
+//!
+//! | transfer | goes |
+//! |---|---|
+//! | put of up to a staging chunk | copied to the chunk and written from there: locally complete at once |
+//! | longer put | written from where it lies, in pieces; returns when they are there |
+//! | get | read to where it belongs (through chunks, where the fabric wants the own side's memory registered) |
+//! | rows of at least [`LONG_ROW`] bytes | each like a transfer of its own, as many at once as there are request slots |
+//! | shorter rows | packed into messages: an access of its own would cost each row more than the copy |
+//! | accumulate, read-modify-write, vectors, and what a region cannot be reached by | messages |
+//!
+//! On the node of the target everything that is not done in place goes by message, and so it comes through here, too.
+//!
+//! # Safety
+//! LOCAL-PATCH, as in `by_message`. REGION-LIVE: what was resolved lies inside the part that its owner exported.
+#![allow(unsafe_code)]
+
+use std::ptr;
+
+use super::{Completion, by_message};
+use crate::am::origin::{PIPELINE, outstanding};
+use crate::config::Path;
+use crate::consistency::Access;
+use crate::copy::{Patch, copy};
+use crate::error::Result;
+use crate::memory::GlobalPtr;
+use crate::memory::region;
+use crate::node::message::STAGING_BYTES;
+use crate::transport::Remote;
+use crate::transport::ofi::Line;
+use crate::world::World;
+
+/// Rows from this length on are transferred by remote memory accesses of their own.
+const LONG_ROW: usize = 4 << 10;
+
+/// How a part is reached by remote memory access, if this transfer is to be.
+fn access<'a>(
+    world: &'a World,
+    remote: Remote,
+    place: GlobalPtr<u8>,
+    patch: &Patch,
+    path: Path,
+) -> Result<Option<(region::Access, &'a Line)>> {
+    let short = patch.rows() > 1 && patch.row() < LONG_ROW;
+    if remote.is_near() || path == Path::Am || patch.bytes() == 0 || short {
+        return Ok(None);
+    }
+    let (known, line) = world.known_far(place)?;
+    Ok(known.access.some().map(|access| (access, line)))
+}
+
+/// Runs `step` for each row of a patch, with its offset in the target's part and where it lies here.
+fn for_each_row(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut step: impl FnMut(u64, *mut u8, usize)) {
+    // The remote side has no address here: the walk computes with its offsets.
+    let remote = ptr::without_provenance_mut::<u8>(remote as usize);
+    let (to, from) = if outward { (remote, local) } else { (local, remote) };
+    let visit = |to: *mut u8, from: *const u8, row: usize| {
+        let (remote, local) = if outward { (to, from.cast_mut()) } else { (from.cast_mut(), to) };
+        step(remote as u64, local, row);
+    };
+    // SAFETY: the walk only computes with the pointers.
+    unsafe { patch.for_each_row(to, from, visit) };
+}
+
+/// Puts a patch; locally complete on return, remotely after a fence.
+///
+/// # Safety
+/// LOCAL-PATCH; `to` is what `target` was resolved to.
+pub(super) unsafe fn put(
+    world: &World,
+    to: Remote,
+    source: *const u8,
+    target: GlobalPtr<u8>,
+    patch: &Patch,
+) -> Result<()> {
+    let Some((access, line)) = access(world, to, target, patch, world.protocol().put)? else {
+        // SAFETY: LOCAL-PATCH.
+        return unsafe { by_message::put(world, source, target, patch) };
+    };
+    let origin = world.origin();
+    let what = outstanding(target.rank(), target.region, Access::Put);
+    origin.order_access(target.rank(), target.region, Access::Put, patch.bytes());
+    let straight = line.reaches_all_memory();
+    let largest = if straight { line.largest_access() } else { STAGING_BYTES };
+    // Those that are written from where they lie.
+    let mut awaited = Vec::new();
+    for_each_row(patch, target.offset, source.cast_mut(), true, |offset, local, row| {
+        for begin in (0..row).step_by(largest) {
+            let (offset, local, len) = (offset + begin as u64, local.wrapping_add(begin), largest.min(row - begin));
+            if awaited.len() == PIPELINE {
+                collect(world, awaited.remove(0));
+            }
+            let slot = origin.claim();
+            let from = if len <= STAGING_BYTES {
+                // SAFETY: LOCAL-PATCH; REQUEST-SLOT: the chunk of a claimed slot is ours, and holds as much.
+                unsafe { copy(origin.staging(slot), local, len) };
+                ptr::null()
+            } else {
+                awaited.push(slot);
+                local.cast_const()
+            };
+            // SAFETY: REGION-LIVE; LOCAL-PATCH until it is collected below.
+            unsafe { origin.write(slot, what, access, offset, (from, len)) };
+        }
+    });
+    awaited.into_iter().for_each(|slot| collect(world, slot));
+    Ok(())
+}
+
+/// Waits for an access that was not detached. One that fails ends the job.
+fn collect(world: &World, slot: usize) {
+    if let Err(error) = world.origin().collect(slot, |_| ()) {
+        tracing::error!("a remote memory access was refused: {error}");
+    }
+}
+
+/// Gets a patch.
+///
+/// # Safety
+/// LOCAL-PATCH, until the get is complete; `from` is what `source` was resolved to.
+pub(super) unsafe fn get(
+    world: &World,
+    from: Remote,
+    source: GlobalPtr<u8>,
+    target: *mut u8,
+    patch: &Patch,
+    completion: Completion,
+) -> Result<()> {
+    let Some((access, line)) = access(world, from, source, patch, world.protocol().get)? else {
+        // SAFETY: LOCAL-PATCH.
+        return unsafe { by_message::get(world, source, target, patch, completion) };
+    };
+    let origin = world.origin();
+    let tag = completion.tag(origin);
+    let what = outstanding(source.rank(), source.region, Access::Get);
+    origin.order_access(source.rank(), source.region, Access::Get, patch.bytes());
+    let straight = line.reaches_all_memory();
+    let largest = if straight { line.largest_access() } else { STAGING_BYTES };
+    let mut pieces = 0;
+    for_each_row(patch, source.offset, target, false, |offset, local, row| {
+        for begin in (0..row).step_by(largest) {
+            if pieces >= PIPELINE {
+                origin.narrow(tag.op);
+            }
+            pieces += 1;
+            let len = largest.min(row - begin);
+            let slot = origin.claim();
+            let place = (local.wrapping_add(begin), len);
+            // SAFETY: LOCAL-PATCH is LANDING for the piece.
+            unsafe { origin.read(slot, what, tag, access, offset + begin as u64, place) };
+        }
+    });
+    completion.settle(origin, tag)
+}

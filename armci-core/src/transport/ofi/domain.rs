@@ -1,0 +1,310 @@
+//! The domain: which provider reaches the other nodes, and what all endpoints of this process share.
+//!
+//! The provider is chosen by capability: reliable messages in order and remote memory access, among those that cross
+//! hosts, in the order in which libfabric offers them (fastest first). `ARMCI_FABRIC` names another, and the network
+//! interface if need be. All ranks must have chosen the same; see `fabric.rs`.
+//!
+//! # Safety
+//! FABRIC-ABI, FABRIC-OBJECT (see `library.rs`).
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::fmt::Write as _;
+use std::os::fd::RawFd;
+use std::ptr;
+
+use super::abi;
+use super::library::{Infos, Library, Object, owned_by_c};
+use crate::error::{Error, Result};
+
+/// Providers that are there for testing, or that cannot cross hosts, or that are known to hang.
+const NOT_UNASKED: [&str; 6] = ["shm", "sockets", "net", "udp", "ofi_hook", "sm2"];
+/// What of an address on IP tells a loopback.
+const LOOPBACK: &str = "lo";
+
+/// What is asked of the choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The provider, or the part of its name before a `;`.
+    pub(crate) provider: String,
+    /// Its domain, most often a network interface.
+    pub(crate) domain: Option<String>,
+}
+
+/// What all endpoints share.
+#[derive(Debug)]
+pub(super) struct Domain {
+    // In this order they are dropped.
+    addresses: Object<abi::Av>,
+    domain: Object<abi::Domain>,
+    fabric: Object<abi::Fabric>,
+    offer: Infos,
+    library: Library,
+    waits: bool,
+}
+
+impl Domain {
+    /// Chooses a provider and opens it; says why it was that one. `here` says that all ranks are in one network, that of
+    /// this machine alone.
+    ///
+    /// # Errors
+    /// [`Error::Fabric`] if there is no libfabric, or none of its providers will do.
+    pub(super) fn open(wanted: Option<&Wanted>, here: bool, ranks: usize) -> Result<(Self, String)> {
+        let library = Library::load()?;
+        let wish = library.wish()?;
+        // SAFETY: FABRIC-ABI: a wish has all its parts; what is put there is freed with it.
+        unsafe {
+            let info = &mut *wish.first.as_ptr();
+            info.caps = abi::MSG | abi::RMA;
+            info.mode = abi::CONTEXT | abi::CONTEXT2;
+            (*info.ep_attr).kind = abi::EP_RDM;
+            (*info.tx_attr).msg_order = abi::ORDER_SAS;
+            (*info.rx_attr).msg_order = abi::ORDER_SAS;
+            let domain = &mut *info.domain_attr;
+            domain.threading = abi::THREAD_SAFE;
+            domain.resource_mgmt = abi::RM_ENABLED;
+            domain.mr_mode =
+                abi::MR_LOCAL | abi::MR_VIRT_ADDR | abi::MR_ALLOCATED | abi::MR_PROV_KEY | abi::MR_ENDPOINT;
+            if let Some(wanted) = wanted {
+                (*info.fabric_attr).prov_name = owned_by_c(&wanted.provider);
+            }
+        }
+        let offers = library.offers(&wish)?;
+        let (offer, why) = choose(offers.as_ref(), wanted, here)?;
+        let fabric = library.fabric(&offer)?;
+        let mut domain = ptr::null_mut();
+        // SAFETY: FABRIC-ABI.
+        let code = unsafe {
+            ((*fabric.get().ops).domain)(fabric.as_ptr(), offer.first.as_ptr(), &mut domain, ptr::null_mut())
+        };
+        let domain = library.opened("its domain", code, domain)?;
+        // SAFETY: FABRIC-ABI: zeroes leave everything to the provider.
+        let mut attributes: abi::AvAttr = unsafe { std::mem::zeroed() };
+        attributes.count = ranks;
+        let mut addresses = ptr::null_mut();
+        // SAFETY: FABRIC-ABI.
+        let code = unsafe {
+            ((*domain.get().ops).av_open)(domain.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
+        };
+        let addresses = library.opened("an address vector", code, addresses)?;
+        let mut opened = Domain { addresses, domain, fabric, offer, library, waits: true };
+        opened.waits = opened.queue(abi::WAIT_FD).is_ok();
+        Ok((opened, why))
+    }
+
+    pub(super) fn library(&self) -> Library {
+        self.library
+    }
+
+    pub(super) fn addresses(&self) -> &Object<abi::Av> {
+        &self.addresses
+    }
+
+    /// The provider.
+    pub(super) fn provider(&self) -> String {
+        self.offer.get().provider()
+    }
+
+    /// Whether queues have descriptors to wait for.
+    pub(super) fn has_descriptors(&self) -> bool {
+        self.waits
+    }
+
+    /// Whether writes of this many bytes to one place take effect in their order.
+    pub(super) fn orders_writes(&self, bytes: usize) -> bool {
+        let info = self.offer.get();
+        let ordered = info.tx_attr().is_some_and(|tx| tx.msg_order & abi::ORDER_WAW != 0);
+        ordered && info.ep_attr().is_some_and(|endpoint| bytes <= endpoint.max_order_waw_size)
+    }
+
+    /// Whether a message comes behind the writes before it.
+    pub(super) fn orders_messages_behind_writes(&self) -> bool {
+        self.offer.get().tx_attr().is_some_and(|tx| tx.msg_order & abi::ORDER_SAW != 0)
+    }
+
+    /// Bytes of a transfer at most.
+    pub(super) fn largest(&self) -> usize {
+        self.offer.get().ep_attr().map_or(0, |endpoint| endpoint.max_msg_size)
+    }
+
+    fn mr_mode(&self) -> c_int {
+        self.offer.get().domain_attr().map_or(0, |domain| domain.mr_mode)
+    }
+
+    /// Whether the own side's buffers must be registered.
+    pub(super) fn wants_local(&self) -> bool {
+        self.mr_mode() & abi::MR_LOCAL != 0
+    }
+
+    /// Whether what is registered must have memory behind it.
+    pub(super) fn wants_memory(&self) -> bool {
+        self.mr_mode() & abi::MR_ALLOCATED != 0
+    }
+
+    /// Whether places are named by their addresses, not by offsets in what is registered.
+    pub(super) fn names_addresses(&self) -> bool {
+        self.mr_mode() & abi::MR_VIRT_ADDR != 0
+    }
+
+    fn queue(&self, wait: c_int) -> Result<Object<abi::Cq>> {
+        // SAFETY: FABRIC-ABI: zeroes leave everything to the provider.
+        let mut attributes: abi::CqAttr = unsafe { std::mem::zeroed() };
+        attributes.format = abi::CQ_FORMAT_MSG;
+        attributes.wait_obj = wait;
+        let mut queue = ptr::null_mut();
+        // SAFETY: FABRIC-ABI.
+        let code = unsafe {
+            ((*self.domain.get().ops).cq_open)(self.domain.as_ptr(), &mut attributes, &mut queue, ptr::null_mut())
+        };
+        self.library.opened("a completion queue", code, queue)
+    }
+
+    /// A queue, and what to wait for it by.
+    pub(super) fn open_queue(&self) -> Result<(Object<abi::Cq>, Option<RawFd>)> {
+        if !self.waits {
+            return Ok((self.queue(abi::WAIT_NONE)?, None));
+        }
+        let queue = self.queue(abi::WAIT_FD)?;
+        let mut descriptor: c_int = -1;
+        // SAFETY: FABRIC-ABI: this command of such a queue writes a descriptor.
+        let code = unsafe { queue.control(abi::GETWAIT, ptr::from_mut(&mut descriptor).cast()) };
+        self.library.check("the descriptor of a queue", code)?;
+        Ok((queue, Some(descriptor)))
+    }
+
+    pub(super) fn open_endpoint(&self) -> Result<Object<abi::Ep>> {
+        let mut endpoint = ptr::null_mut();
+        // SAFETY: FABRIC-ABI.
+        let code = unsafe {
+            ((*self.domain.get().ops).endpoint)(
+                self.domain.as_ptr(),
+                self.offer.first.as_ptr(),
+                &mut endpoint,
+                ptr::null_mut(),
+            )
+        };
+        self.library.opened("an endpoint", code, endpoint)
+    }
+
+    /// Whether nothing has come to a queue since it was looked at.
+    pub(super) fn may_wait(&self, queue: &Object<abi::Cq>) -> bool {
+        let mut fid = queue.fid();
+        // SAFETY: FABRIC-ABI.
+        unsafe { ((*self.fabric.get().ops).trywait)(self.fabric.as_ptr(), &mut fid, 1) == 0 }
+    }
+
+    /// Takes an address in.
+    ///
+    /// # Errors
+    /// What the provider has to say.
+    pub(super) fn insert(&self, address: &[u8]) -> Result<u64> {
+        let mut inserted = abi::ADDR_UNSPEC;
+        // SAFETY: FABRIC-ABI; the address is one that an endpoint of the same provider gave.
+        let count = unsafe {
+            let av = self.addresses.as_ptr();
+            ((*self.addresses.get().ops).insert)(av, address.as_ptr().cast(), 1, &mut inserted, 0, ptr::null_mut())
+        };
+        if count == 1 { Ok(inserted) } else { Err(Error::Fabric(self.refuses("an address", count))) }
+    }
+
+    fn refuses(&self, what: &str, code: c_int) -> String {
+        format!("the provider refuses {what}: {} ({code})", self.library.meaning(code))
+    }
+
+    /// Registers memory for others to read and write, under a key that the provider may replace.
+    ///
+    /// # Safety
+    /// It stays mapped as long as what this returns.
+    ///
+    /// # Errors
+    /// What the provider has to say.
+    pub(super) unsafe fn register(
+        &self,
+        memory: *mut u8,
+        len: usize,
+        key: u64,
+        bound_to: &super::endpoint::Endpoint,
+    ) -> Result<Object<abi::Mr>> {
+        let mut registered = ptr::null_mut();
+        let access = abi::REMOTE_READ | abi::REMOTE_WRITE | abi::READ | abi::WRITE | abi::SEND | abi::RECV;
+        // SAFETY: FABRIC-ABI, and the caller's promise.
+        let code = unsafe {
+            let reg = (*self.domain.get().mr).reg;
+            reg(self.domain.fid(), memory.cast(), len, access, 0, key, 0, &mut registered, ptr::null_mut())
+        };
+        let registered = self.library.opened("to register memory", code, registered)?;
+        if self.mr_mode() & abi::MR_ENDPOINT != 0 {
+            self.library.check("memory its endpoint", registered.bind(bound_to.object(), 0))?;
+            // SAFETY: FABRIC-ABI: this command takes no argument.
+            let code = unsafe { registered.control(abi::ENABLE, ptr::null_mut()) };
+            self.library.check("to enable memory", code)?;
+        }
+        Ok(registered)
+    }
+}
+
+/// Takes the first offer that will do; says why.
+fn choose(offers: Option<&Infos>, wanted: Option<&Wanted>, here: bool) -> Result<(Infos, String)> {
+    let all = || offers.into_iter().flat_map(Infos::iter);
+    let mut passed_over = String::new();
+    for info in all() {
+        let (provider, domain) = (info.provider(), info.domain());
+        let against = match wanted {
+            Some(wanted) => match &wanted.domain {
+                Some(asked) if *asked != domain => Some("is another interface than the one asked for"),
+                _ => None,
+            },
+            None => NOT_UNASKED
+                .iter()
+                .any(|name| provider.starts_with(name))
+                .then_some("is used only if ARMCI_FABRIC names it"),
+        };
+        let named = wanted.is_some_and(|wanted| wanted.domain.is_some());
+        let against = against.or_else(|| unreachable(info, &domain, here).filter(|_| !named));
+        match against {
+            None => {
+                let mut why = format!("{provider} on {domain}");
+                if !passed_over.is_empty() {
+                    let _ = write!(why, "; passed over:{passed_over}");
+                }
+                let offers = offers.ok_or_else(|| Error::Fabric("an offer of nobody".into()))?;
+                return Ok((offers.copy(info)?, why));
+            }
+            Some(against) => {
+                let _ = write!(passed_over, " {provider} on {domain} ({against}),");
+            }
+        }
+    }
+    let what = wanted.map_or_else(String::new, |wanted| {
+        let domain = wanted.domain.as_ref().map_or_else(String::new, |domain| format!(" on {domain}"));
+        format!(" called {}{domain}", wanted.provider)
+    });
+    Err(Error::Fabric(format!(
+        "libfabric has no provider{what} with reliable messages and remote memory access between hosts; `fi_info -t \
+         FI_EP_RDM -c 'FI_MSG|FI_RMA'` lists what it has, ARMCI_FABRIC=PROVIDER[:INTERFACE] chooses{}{passed_over}",
+        if passed_over.is_empty() { "" } else { "; passed over:" }
+    )))
+}
+
+/// Why an offer on IP would not reach the others, if so.
+fn unreachable(info: &abi::Info, domain: &str, here: bool) -> Option<&'static str> {
+    /// Formats of addresses.
+    const IN: u32 = 2;
+    const IN6: u32 = 3;
+    let source = info.source();
+    match info.addr_format {
+        IN | IN6 => {
+            let loopback = domain == LOOPBACK;
+            // A link-local address means something on its link only.
+            let local_to_link = info.addr_format == IN6 && source.get(8..10) == Some(&[0xfe, 0x80]);
+            match (here, loopback, local_to_link) {
+                (_, _, true) => Some("an address of one link"),
+                (false, true, _) => Some("reaches this host alone"),
+                (true, false, _) => Some("all ranks are on this host"),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+

@@ -1,0 +1,361 @@
+//! A line: how one origin context reaches ranks on other nodes.
+//!
+//! Each of the context's request slots carries one thing at a time: a message, whose reply comes back as a packet, or a
+//! read or write of remote memory. Whatever it is, it ends as on a node: the slot's reply cell is complete, with the data
+//! in the cell or in the staging chunk. So whoever waits for a slot need not know where its target is.
+//!
+//! # Protocol
+//! A slot is complete when the provider has let go of what was sent *and* the reply is there: until then its memory is
+//! not touched. A reply names the slot and the turn of its use; one that comes twice, or late, is told and dropped.
+//! There are more buffers for replies than slots, so a reply always finds one.
+//!
+//! # Safety
+//! SINGLE-ORIGIN (see `am/origin.rs`): one thread uses a line. OPERATION-MEMORY (see `endpoint.rs`): tokens, heads and
+//! buffers are boxed, and a slot's chunk lies in the window, so all stay where they are; the endpoint is closed first.
+//! REQUEST-SLOT: a slot's cell and chunk are ours from [`Line::send`] until the cell is complete.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use super::abi;
+use super::endpoint::{Endpoint, Local, Token, Trouble};
+use super::fabric::Fabric;
+use super::library::Object;
+use super::packet::{ADDRESS_MAX, Asker, HEAD, PACKET_MAX, Reply, write_request};
+use crate::error::Result;
+use crate::memory::region::Access;
+use crate::node::message::{ContextBlock, INLINE_MAX, REPLY_INLINE_MAX, REQUEST_SLOTS, Status};
+use crate::transport::{Again, Outgoing};
+
+/// Buffers posted for replies.
+const BUFFERS: usize = REQUEST_SLOTS + 1;
+/// Completions looked at in one go.
+const BATCH: usize = 16;
+/// Bytes of a request before its payload.
+const FRONT: usize = HEAD + ADDRESS_MAX + INLINE_MAX;
+
+/// What a slot does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Nothing,
+    /// A message to this rank: what is still to come.
+    Message { target: usize, sent: bool, answer: Option<(Status, usize)> },
+    /// A read or write of this rank's memory; a read into the chunk, of so many bytes.
+    Access { target: usize, fetched: usize },
+}
+
+/// An origin context's way to other nodes.
+#[derive(Debug)]
+pub(crate) struct Line {
+    // In this order they are dropped: first what uses the rest.
+    endpoint: Endpoint,
+    _registered: Option<[Object<abi::Mr>; 3]>,
+    tokens: Box<[Token]>,
+    fronts: Box<[u8]>,
+    buffers: Box<[u8]>,
+    fabric: Arc<Fabric>,
+    context: u16,
+    block: NonNull<ContextBlock>,
+    name: Vec<u8>,
+    uses: [Cell<Use>; REQUEST_SLOTS],
+    turns: [Cell<u16>; REQUEST_SLOTS],
+    /// What memory is registered as, if it must be: fronts, buffers, chunks.
+    descriptors: [*mut std::ffi::c_void; 3],
+    /// Slots in use.
+    under_way: Cell<usize>,
+}
+
+impl Line {
+    /// A line of context `context`, whose block this is.
+    ///
+    /// # Errors
+    /// [`Error::Fabric`](crate::Error::Fabric): what the provider has to say.
+    pub(crate) fn open(fabric: &Arc<Fabric>, context: usize, block: &ContextBlock) -> Result<Self> {
+        let endpoint = Endpoint::open(fabric.domain())?;
+        let name = endpoint.name()?;
+        let mut fronts = vec![0; REQUEST_SLOTS * FRONT].into_boxed_slice();
+        let mut buffers = vec![0; BUFFERS * PACKET_MAX].into_boxed_slice();
+        let mut descriptors = [ptr::null_mut(); 3];
+        let mut registered = None;
+        if fabric.domain().wants_local() {
+            let block = (ptr::from_ref(block).cast_mut().cast::<u8>(), size_of::<ContextBlock>());
+            let memory = [(fronts.as_mut_ptr(), fronts.len()), (buffers.as_mut_ptr(), buffers.len()), block];
+            let register = |(at, len): (*mut u8, usize)| {
+                let key = crate::job::random::<1>()?[0];
+                // SAFETY: the memory is boxed or lies in the window, and stays longer than this.
+                unsafe { fabric.domain().register(at, len, key, &endpoint) }
+            };
+            let all = [register(memory[0])?, register(memory[1])?, register(memory[2])?];
+            descriptors = [&all[0], &all[1], &all[2]].map(|object| object.get().mem_desc);
+            registered = Some(all);
+        }
+        let line = Line {
+            endpoint,
+            _registered: registered,
+            tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
+            fronts,
+            buffers,
+            fabric: fabric.clone(),
+            context: context as u16,
+            block: NonNull::from(block),
+            name,
+            uses: [const { Cell::new(Use::Nothing) }; REQUEST_SLOTS],
+            turns: [const { Cell::new(0) }; REQUEST_SLOTS],
+            descriptors,
+            under_way: Cell::new(0),
+        };
+        (0..BUFFERS).for_each(|buffer| line.post(buffer));
+        Ok(line)
+    }
+
+    /// What all lines of this rank share.
+    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+
+    /// Slots in use.
+    #[inline]
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.get()
+    }
+
+    /// What to wait for by, if the provider has such a thing.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.endpoint.descriptor()
+    }
+
+    /// Whether one may go to sleep over the descriptor.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.endpoint.may_sleep()
+    }
+
+    fn block(&self) -> &ContextBlock {
+        // SAFETY: CONTEXT-BLOCK (see `node`): it lies in the window, which the fabric's node keeps mapped.
+        unsafe { self.block.as_ref() }
+    }
+
+    fn front(&self, slot: usize) -> *mut u8 {
+        self.fronts[slot * FRONT..].as_ptr().cast_mut()
+    }
+
+    /// A buffer for a reply.
+    fn buffer(&self, buffer: usize) -> *mut u8 {
+        self.buffers[buffer * PACKET_MAX..].as_ptr().cast_mut()
+    }
+
+    /// The staging chunk of a slot.
+    fn chunk(&self, slot: usize) -> Local {
+        let at = self.block().staging[slot].0.with_mut(|chunk| chunk.cast());
+        Local { at, desc: self.descriptors[2] }
+    }
+
+    /// Posts a buffer for a reply.
+    fn post(&self, buffer: usize) {
+        let token = &self.tokens[REQUEST_SLOTS + buffer];
+        loop {
+            let local = Local { at: self.buffer(buffer), desc: self.descriptors[1] };
+            // SAFETY: OPERATION-MEMORY.
+            match unsafe { self.endpoint.receive(local, PACKET_MAX, token) } {
+                Ok(()) => return,
+                Err(Trouble::Again) => std::thread::yield_now(),
+                Err(Trouble::Error(code)) => {
+                    let meaning = self.fabric.domain().library().meaning(code);
+                    self.fabric.give_up(None, &format!("a buffer for replies is not taken: {meaning}"))
+                }
+            }
+        }
+    }
+
+    fn taken(&self, slot: usize, by: Use, taken: std::result::Result<(), Trouble>) -> std::result::Result<(), Again> {
+        match taken {
+            Ok(()) => {
+                self.uses[slot].set(by);
+                self.under_way.set(self.under_way.get() + 1);
+                Ok(())
+            }
+            Err(Trouble::Again) => Err(Again),
+            Err(Trouble::Error(code)) => {
+                let (Use::Message { target, .. } | Use::Access { target, .. }) = by else { unreachable!("a slot's use") };
+                self.fabric.give_up(Some(target), &self.fabric.domain().library().meaning(code))
+            }
+        }
+    }
+
+    /// Sends a message to a rank of another node.
+    ///
+    /// # Errors
+    /// [`Again`] if there is no room now; nothing was sent.
+    pub(crate) fn send(&self, target: usize, message: &Outgoing<'_>) -> std::result::Result<(), Again> {
+        let slot = message.slot;
+        let turn = self.turns[slot].get().wrapping_add(1);
+        let rank = self.fabric.node().who().rank as u32;
+        let asker = Asker { rank, context: self.context, slot: slot as u16, turn };
+        // SAFETY: SINGLE-ORIGIN: the slot is claimed and nothing of it is under way, so its front is ours.
+        let front = unsafe { std::slice::from_raw_parts_mut(self.front(slot), FRONT) };
+        let secret = self.fabric.secret();
+        let len =
+            write_request(front, secret, asker, message.handler, &self.name, message.inline, message.staged_len);
+        let pieces =
+            [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
+        // SAFETY: OPERATION-MEMORY.
+        let taken = unsafe { self.endpoint.send(self.fabric.endpoint_of(target), pieces, &self.tokens[slot]) };
+        self.taken(slot, Use::Message { target, sent: false, answer: None }, taken)?;
+        self.turns[slot].set(turn);
+        Ok(())
+    }
+
+    /// Writes from the slot's chunk, or from `from` if that is not null, to a rank's memory.
+    ///
+    /// # Safety
+    /// The target's memory is there to be written; `from` stays readable until the slot is complete.
+    ///
+    /// # Errors
+    /// [`Again`] if there is no room now.
+    pub(crate) unsafe fn write(
+        &self,
+        slot: usize,
+        target: usize,
+        access: Access,
+        offset: u64,
+        from: *const u8,
+        len: usize,
+    ) -> std::result::Result<(), Again> {
+        let to = self.fabric.target(target, access, offset);
+        let local = if from.is_null() {
+            self.chunk(slot)
+        } else {
+            Local { at: from.cast_mut(), desc: ptr::null_mut() }
+        };
+        // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
+        let taken = unsafe { self.endpoint.write(to, local, len, &self.tokens[slot]) };
+        self.taken(slot, Use::Access { target, fetched: 0 }, taken)
+    }
+
+    /// Reads a rank's memory into the slot's chunk, or into `to` if that is not null.
+    ///
+    /// # Safety
+    /// `to` stays writable, and nobody else's, until the slot is complete.
+    ///
+    /// # Errors
+    /// [`Again`] if there is no room now.
+    pub(crate) unsafe fn read(
+        &self,
+        slot: usize,
+        target: usize,
+        access: Access,
+        offset: u64,
+        to: *mut u8,
+        len: usize,
+    ) -> std::result::Result<(), Again> {
+        let from = self.fabric.target(target, access, offset);
+        let local = if to.is_null() { self.chunk(slot) } else { Local { at: to, desc: ptr::null_mut() } };
+        // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
+        let taken = unsafe { self.endpoint.read(from, local, len, &self.tokens[slot]) };
+        self.taken(slot, Use::Access { target, fetched: if to.is_null() { len } else { 0 } }, taken)
+    }
+
+    /// Whether memory anywhere may be written from and read into; otherwise only the slots' chunks.
+    pub(crate) fn reaches_all_memory(&self) -> bool {
+        !self.fabric.domain().wants_local()
+    }
+
+    /// Bytes of one access at most.
+    pub(crate) fn largest_access(&self) -> usize {
+        self.fabric.domain().largest()
+    }
+
+    /// Moves on what can be moved on, and completes slots; whether there was anything.
+    pub(crate) fn poll(&self) -> bool {
+        if self.under_way.get() == 0 {
+            return false;
+        }
+        let mut room = [abi::Completion { context: ptr::null_mut(), flags: 0, len: 0 }; BATCH];
+        match self.endpoint.poll(&mut room) {
+            Ok(completions) => {
+                completions.iter().for_each(|completion| self.complete(completion));
+                !completions.is_empty()
+            }
+            Err(failed) => {
+                let target = self.token(failed.context).and_then(|token| match self.uses.get(token)?.get() {
+                    Use::Message { target, .. } | Use::Access { target, .. } => Some(target),
+                    Use::Nothing => None,
+                });
+                self.fabric.give_up_on(target, &failed)
+            }
+        }
+    }
+
+    /// Whose token lies at this address.
+    fn token(&self, context: *mut std::ffi::c_void) -> Option<usize> {
+        let distance = (context as usize).checked_sub(self.tokens.as_ptr() as usize)?;
+        Some(distance / size_of::<Token>()).filter(|token| *token < self.tokens.len())
+    }
+
+    fn complete(&self, completion: &abi::Completion) {
+        let Some(token) = self.token(completion.context) else {
+            self.fabric.give_up(None, "libfabric has completed an operation that nobody began")
+        };
+        if token >= REQUEST_SLOTS {
+            let buffer = token - REQUEST_SLOTS;
+            // SAFETY: the buffer is ours again, and that many bytes of it were written.
+            let packet =
+                unsafe { std::slice::from_raw_parts(self.buffer(buffer), completion.len.min(PACKET_MAX)) };
+            self.take(packet);
+            return self.post(buffer);
+        }
+        match self.uses[token].get() {
+            Use::Access { fetched, .. } => {
+                if fetched <= REPLY_INLINE_MAX {
+                    self.block().replies[token].inline.with_mut(|inline| {
+                        // SAFETY: REQUEST-SLOT: cell and chunk are ours, and both are that long.
+                        unsafe { ptr::copy_nonoverlapping(self.chunk(token).at, inline.cast(), fetched) };
+                    });
+                }
+                self.finish(token, Status::Done, fetched);
+            }
+            Use::Message { target, answer, .. } => match answer {
+                Some((status, len)) => self.finish(token, status, len),
+                None => self.uses[token].set(Use::Message { target, sent: true, answer }),
+            },
+            Use::Nothing => tracing::warn!("libfabric has completed an operation twice"),
+        }
+    }
+
+    /// Takes a reply in.
+    fn take(&self, packet: &[u8]) {
+        let ranks = self.fabric.node().who().size as u32;
+        let reply = match Reply::parse(packet, self.fabric.secret(), ranks) {
+            Ok(reply) => reply,
+            Err(reason) => return tracing::warn!("a packet is dropped: {reason}"),
+        };
+        let slot = usize::from(reply.slot);
+        let (target, sent) = match self.uses[slot].get() {
+            Use::Message { target, sent, answer: None }
+                if target == reply.source as usize && self.turns[slot].get() == reply.turn =>
+            {
+                (target, sent)
+            }
+            _ => return tracing::warn!("a reply that nobody waits for is dropped: {reply:?}"),
+        };
+        let cell = &self.block().replies[slot];
+        let len = reply.data.len();
+        let to = if len <= REPLY_INLINE_MAX { cell.inline.with_mut(|inline| inline.cast()) } else { self.chunk(slot).at };
+        // SAFETY: REQUEST-SLOT: the request was received, so its payload is not needed any more; the packet was held to
+        // the size of a chunk.
+        unsafe { ptr::copy_nonoverlapping(reply.data.as_ptr(), to, len) };
+        if sent {
+            self.finish(slot, reply.status, len);
+        } else {
+            self.uses[slot].set(Use::Message { target, sent, answer: Some((reply.status, len)) });
+        }
+    }
+
+    fn finish(&self, slot: usize, status: Status, len: usize) {
+        self.uses[slot].set(Use::Nothing);
+        self.under_way.set(self.under_way.get() - 1);
+        self.block().replies[slot].complete(status, len);
+    }
+}

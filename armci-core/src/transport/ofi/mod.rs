@@ -1,0 +1,31 @@
+//! Ranks of other nodes: libfabric.
+//!
+//! ```text
+//!   origin context            [`Line`]  ------- requests, reads, writes -------->  [`Reception`]     the target's
+//!   (one per thread)          endpoint  <------------- replies ------------------  endpoint          service context
+//!        |                        \___________________ [`Fabric`] _________________/
+//!   request slots                        who is where, what is exported, giving up
+//!                                         [`domain`]: the provider, its addresses and memory
+//!                                         [`library`], [`abi`]: libfabric, loaded when it is needed
+//! ```
+//!
+//! Each context has an endpoint and a completion queue of its own, so threads share no lock of ours. Memory is exported
+//! by its owner's service endpoint, the one that is always looked at: providers whose remote memory access only goes on
+//! while the target looks at its queue are moved on by the progress thread. Whatever a provider lacks goes by message.
+//!
+//! *Atomics go by message*, to whoever serves the target, which changes the word as its neighbours do, by the processor:
+//! a provider's atomics would not exclude them.
+
+pub(crate) mod abi;
+mod domain;
+mod endpoint;
+mod fabric;
+mod library;
+mod line;
+mod packet;
+mod reception;
+
+pub(crate) use domain::Wanted;
+pub(crate) use fabric::Fabric;
+pub(crate) use line::Line;
+pub(crate) use reception::Reception;

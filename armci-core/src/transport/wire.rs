@@ -1,0 +1,264 @@
+//! The wires of this process: that of its node, and, if the job has several, that between nodes.
+//!
+//! Memory is reached directly on the node only ([`Shm`]); what origin contexts do beyond it, they do through lines of
+//! their own ([`ofi::Line`]). What is common to both is here: who serves what has come, and how threads sleep.
+//!
+//! # Safety
+//! What a caller of each `unsafe` method promises is said at the trait; SERVICE-OWNER (see `am/service.rs`).
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::ofi::{self, Fabric};
+use super::shm::Shm;
+use super::{Again, Capabilities, Incoming, Outgoing, Remote, Rmw, Served, Transport};
+use crate::accumulate::kernels::ElementKind;
+use crate::copy::Patch;
+use crate::error::Result;
+use crate::memory::RegionId;
+use crate::memory::region::{Access, Part};
+use crate::node::{Node, doorbell};
+
+/// How long a thread sleeps at most that is woken by what it does not sleep over.
+const NAP: Duration = Duration::from_micros(500);
+/// How long it sleeps while a reply waits for room.
+const BRIEFLY: Duration = Duration::from_micros(50);
+
+/// What this process is joined by.
+#[derive(Debug, Clone)]
+pub(crate) struct Wire {
+    near: Shm,
+    far: Option<Arc<Far>>,
+}
+
+/// The part of this rank in what is between nodes.
+#[derive(Debug)]
+struct Far {
+    reception: ofi::Reception,
+    fabric: Arc<Fabric>,
+    node: Arc<Node>,
+    /// Where neighbours ring for the progress thread.
+    bell: OwnedFd,
+    /// What was left when the reception was looked at last.
+    left_over: AtomicBool,
+    /// How long to sleep where nothing tells of what comes.
+    period: Duration,
+}
+
+impl Wire {
+    /// That of a node.
+    pub(crate) fn near(node: Arc<Node>) -> Self {
+        Wire { near: Shm::new(node), far: None }
+    }
+
+    /// The same, with that between nodes.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub(crate) fn with(self, node: Arc<Node>, fabric: Arc<Fabric>, reception: ofi::Reception, period: Duration) -> Result<Self> {
+        let bell = node.mine().service_bell.open()?;
+        let left_over = AtomicBool::new(false);
+        Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period })), ..self })
+    }
+
+    /// What joins the nodes, if there are several.
+    pub(crate) fn fabric(&self) -> Option<&Arc<Fabric>> {
+        self.far.as_ref().map(|far| &far.fabric)
+    }
+
+    /// How ranks of other nodes reach a part of a region of this rank; `None` if they cannot.
+    pub(crate) fn export(&self, id: RegionId, part: Part) -> Option<Access> {
+        self.far.as_ref()?.reception.export(id, part)
+    }
+
+    /// Tells that a region of this rank is no more.
+    pub(crate) fn withdraw(&self, id: RegionId) {
+        if let Some(far) = &self.far {
+            far.fabric.withdraw(id);
+        }
+    }
+
+    /// Whether there are other nodes, whose requests [`Wire::serve_beyond`] serves.
+    #[inline]
+    pub(crate) fn has_beyond(&self) -> bool {
+        self.far.is_some()
+    }
+
+    /// Moves on what is between nodes, and serves what has come from there; says how many requests, at most `limit`.
+    ///
+    /// # Safety
+    /// SERVICE-OWNER.
+    pub(crate) unsafe fn serve_beyond(&self, limit: usize, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> usize {
+        let Some(far) = &self.far else { return 0 };
+        // SAFETY: SERVICE-OWNER.
+        unsafe {
+            let served = far.reception.serve(limit, serve);
+            far.left_over.store(far.reception.has_left_over(), Ordering::Relaxed);
+            served
+        }
+    }
+
+    /// Sleeps, as a thread that waits inside a call for what comes over `line`, or that serves this rank because nobody
+    /// else does: until something has come, or a moment later, since neighbours ring elsewhere.
+    pub(crate) fn nap(&self, line: Option<&ofi::Line>, serves: bool, ready: impl FnOnce() -> bool) {
+        let Some(far) = &self.far else { return };
+        if ready() {
+            return;
+        }
+        let reception = serves.then_some(&far.reception);
+        let quiet = line.is_none_or(ofi::Line::may_sleep) && reception.is_none_or(ofi::Reception::may_sleep);
+        let descriptors = [line.and_then(ofi::Line::descriptor), reception.and_then(ofi::Reception::descriptor)];
+        let blind = (line.is_some() && descriptors[0].is_none()) || (serves && descriptors[1].is_none());
+        if quiet {
+            let limit = if blind { far.period } else { NAP };
+            sleep(descriptors.into_iter().flatten(), far.at_most(limit));
+        }
+    }
+}
+
+impl Far {
+    /// How long one may sleep.
+    fn at_most(&self, limit: Duration) -> Option<Duration> {
+        Some(if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit })
+    }
+
+    /// Sleeps as the progress thread.
+    fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool) {
+        let door = &self.node.mine().service_bell;
+        door.sleep_unless(ready, || {
+            if !self.reception.may_sleep() {
+                return;
+            }
+            let descriptor = self.reception.descriptor();
+            let limit = match (descriptor.is_some(), self.left_over.load(Ordering::Relaxed)) {
+                (true, false) => None,
+                (true, true) => Some(BRIEFLY),
+                (false, _) => Some(self.period),
+            };
+            sleep(descriptor.into_iter().chain([self.bell.as_fd()]), limit);
+            doorbell::drain(self.bell.as_fd());
+        });
+    }
+}
+
+/// Sleeps until one of these is readable, or this long.
+fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Option<Duration>) {
+    let mut polled = Vec::with_capacity(2);
+    polled.extend(descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    let limit = limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+    // However it ends, whoever slept looks again.
+    let _ = poll(&mut polled, limit.as_ref());
+}
+
+impl Transport for Wire {
+    #[inline]
+    fn capabilities(&self) -> Capabilities {
+        self.near.capabilities()
+    }
+
+    #[inline]
+    unsafe fn put(&self, to: Remote, from: *const u8, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.put(to, from, len) };
+    }
+
+    #[inline]
+    unsafe fn get(&self, from: Remote, to: *mut u8, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.get(from, to, len) };
+    }
+
+    #[inline]
+    unsafe fn put_patch(&self, to: Remote, from: *const u8, patch: &Patch) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.put_patch(to, from, patch) };
+    }
+
+    #[inline]
+    unsafe fn get_patch(&self, from: Remote, to: *mut u8, patch: &Patch) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.get_patch(from, to, patch) };
+    }
+
+    #[inline]
+    unsafe fn accumulate(&self, to: Remote, from: *const u8, patch: &Patch, kind: ElementKind, alpha: &[u8; 16]) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.accumulate(to, from, patch, kind, alpha) };
+    }
+
+    #[inline]
+    unsafe fn accumulate_row(&self, to: Remote, from: *const u8, len: usize, kind: ElementKind, alpha: &[u8; 16]) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.accumulate_row(to, from, len, kind, alpha) };
+    }
+
+    #[inline]
+    unsafe fn rmw(&self, at: Remote, rmw: Rmw) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.rmw(at, rmw) }
+    }
+
+    #[inline]
+    unsafe fn signal(&self, to: Remote, value: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { self.near.signal(to, value) };
+    }
+
+    #[inline]
+    fn fence(&self) {
+        self.near.fence();
+    }
+
+    #[inline]
+    fn send(&self, context: usize, target: usize, message: &Outgoing<'_>) -> std::result::Result<(), Again> {
+        self.near.send(context, target, message)
+    }
+
+    #[inline]
+    unsafe fn serve_one(&self, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> bool {
+        // SAFETY: SERVICE-OWNER.
+        unsafe { self.near.serve_one(serve) }
+    }
+
+    #[inline]
+    fn has_message(&self) -> bool {
+        self.near.has_message()
+    }
+
+    fn begin_looking(&self) {
+        self.near.begin_looking();
+    }
+
+    fn end_looking(&self) {
+        self.near.end_looking();
+    }
+
+    fn pass_on(&self) {
+        self.near.pass_on();
+    }
+
+    fn sleep_unless(&self, ready: impl FnOnce() -> bool) {
+        self.near.sleep_unless(ready);
+    }
+
+    #[inline]
+    fn wake_waiters(&self) {
+        self.near.wake_waiters();
+    }
+
+    fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool) {
+        match &self.far {
+            None => self.near.sleep_as_server_unless(ready),
+            Some(far) => far.sleep_as_server_unless(ready),
+        }
+    }
+
+    fn wake_server(&self) {
+        self.near.wake_server();
+    }
+}
