@@ -72,7 +72,7 @@ impl World {
         let spin = config.spin.unwrap_or(if crowded { SPIN_CROWDED } else { SPIN });
         let primary = Primary {
             books: RefCell::new(Books::new(node.heap_len())),
-            everyone: Rc::new(Gathering::of_node(node.clone())),
+            everyone: Rc::new(Gathering::of_all(node.clone())),
             board: Board::new(&service),
             progress: RefCell::new(progress),
             bootstrap: RefCell::new(bootstrap),
@@ -81,8 +81,10 @@ impl World {
         };
         let shared = Shared::new(config, node, transport, service, spin, crowded, watching);
         let world = World::of(Context::new(&shared, Some(primary))?);
+        world.primary()?.everyone.open(world.origin());
         // Only now is every rank ready to be sent to.
-        world.meet_everybody()?;
+        world.primary()?.everyone.near().meet(world.origin());
+        world.meet_other_nodes()?;
         world.log_joined(&seat);
         Ok(world)
     }
@@ -147,13 +149,13 @@ impl World {
             check.finish(Collective { world: self, gathering: &primary.everyone });
         }
         let output = primary.output.take();
-        let asked = ending::agree(self, &primary.everyone, output.as_ref());
-        let met = self.meet_other_nodes();
+        let asked = ending::agree(self, primary.everyone.near(), output.as_ref());
+        let met = self.meet_for_the_last_time(&primary.everyone);
         self.context().leave();
         // Nothing is under way: the thread has served its last, and with its end all that it noted is there.
         let progress = primary.progress.borrow_mut().take().map(ProgressThread::stop).unwrap_or_default();
         if asked.anything() {
-            ending::tell(self, &primary.everyone, asked, output, progress);
+            ending::tell(self, primary.everyone.near(), asked, output, progress);
         }
         met?;
         primary.bootstrap.borrow_mut().goodbye()?;
@@ -199,9 +201,12 @@ impl World {
         fenced
     }
 
-    /// Meets all ranks, wherever they are. Serves nobody once its own node has met, when nobody there can need it.
-    fn meet_everybody(&self) -> Result<()> {
-        self.primary()?.everyone.meet(self.origin());
+    /// Meets all ranks, wherever they are; then nobody needs anybody any more.
+    fn meet_for_the_last_time(&self, everyone: &Gathering) -> Result<()> {
+        everyone.meet(self.origin());
+        // What leaders sent each other for that is acknowledged, and what was acknowledged is on its way.
+        self.origin().quiesce();
+        self.service().settle();
         self.meet_other_nodes()
     }
 

@@ -13,8 +13,8 @@
 //! made a team. A member that has no memory for its block says so instead, and creation fails everywhere.
 //!
 //! # Protocol of the end
-//! After a barrier of the team, each member says that it touches the team's barrier no more, by a count in the first
-//! member's block; the first gives its block back once all have.
+//! After a barrier of the team, each member says that it touches the barrier of its node no more, by a count in the block
+//! of the first member there; that one gives its block back once all have.
 //!
 //! # Safety
 //! TEAM-BLOCK (see `gathering.rs`).
@@ -75,7 +75,7 @@ impl World {
     /// Makes a team of these ranks, in this order. Collective over them, and only them (`ARMCI_Group_create`).
     ///
     /// # Errors
-    /// On all of them: [`Error::Rank`]; [`Error::OtherNode`] if they do not share memory; [`Error::Argument`] if a rank is
+    /// On all of them: [`Error::Rank`]; [`Error::Argument`] if a rank is
     /// named twice; [`Error::Memory`] on a member that has no memory for it, [`Error::Job`] on the others then.
     /// [`Error::Argument`] if this rank is not among them: others wait in vain then.
     #[track_caller]
@@ -85,7 +85,7 @@ impl World {
 
     fn create(&self, ranks: &[usize]) -> Result<Team> {
         let board = &self.primary()?.board;
-        ranks.iter().try_for_each(|rank| self.node().reach(*rank).map(drop))?;
+        ranks.iter().try_for_each(|rank| self.node().node_of(*rank).map(drop))?;
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -105,7 +105,8 @@ impl World {
         const ALIGN: u64 = align_of::<TeamBlock>() as u64;
         let block = self.private().allocate(size_of::<TeamBlock>() as u64 + ALIGN, true);
         let offset = block.as_ref().map_or(NO_MEMORY, |block| self.private().offset(block).next_multiple_of(ALIGN));
-        if me == 0 && offset != NO_MEMORY {
+        let first_here = ranks.iter().find(|rank| self.node().slot_of(**rank as usize).is_some());
+        if first_here == ranks.get(me) && offset != NO_MEMORY {
             let at = self.node().window().address(self.node().who().local_rank, offset);
             // SAFETY: TEAM-BLOCK: it was handed out a moment ago, large and aligned enough; nobody knows of it yet.
             let first = unsafe { &*at.cast::<TeamBlock>() };
@@ -120,7 +121,8 @@ impl World {
         }
         let mut offsets = vec![0; ranks.len()].into_boxed_slice();
         told.iter().for_each(|told| offsets[told.member as usize] = told.offset);
-        let gathering = Gathering::of_team(self.node().clone(), Members::These(ranks), me, offsets);
+        let gathering = Gathering::of_team(self.node(), Members::These(ranks), me, &offsets, key);
+        gathering.open(self.origin());
         Ok(Team { world: self.clone(), gathering: Rc::new(gathering), block: block? })
     }
 
@@ -253,15 +255,16 @@ impl Team {
 
     fn end(self) -> Result<()> {
         let fenced = self.barrier();
-        self.gathering.retire();
         let world = &self.world;
-        let others = self.size() as u32 - 1;
-        let first = self.gathering.first_block();
-        if self.rank() == 0 {
+        self.gathering.retire(world.origin());
+        let near = self.gathering.near();
+        let others = near.len() as u32 - 1;
+        let first = near.first_block();
+        if near.me() == 0 {
             world.origin().wait(|| first.departed.load(Ordering::Acquire) == others);
         } else {
             first.departed.fetch_add(1, Ordering::AcqRel);
-            let slot = self.gathering.members().get(0).and_then(|rank| world.node().slot_of(rank));
+            let slot = near.members().get(0).and_then(|rank| world.node().slot_of(rank));
             slot.into_iter().for_each(|slot| world.node().control(slot).main_bell.ring());
         }
         world.private().free(self.block);

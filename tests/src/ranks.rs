@@ -25,10 +25,12 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// A job of `ranks` ranks that may take a minute.
+    /// A job of `ranks` ranks that may take a minute; on one node, or on as many virtual ones as `TEST_NODES` in the
+    /// environment says, as far as there are ranks.
     #[must_use]
     pub fn new(ranks: usize) -> Self {
-        Self { ranks, nodes: 1, env: Vec::new(), timeout: Duration::from_secs(60) }
+        let nodes = std::env::var("TEST_NODES").ok().and_then(|nodes| nodes.parse().ok()).unwrap_or(1);
+        Self { ranks, nodes: ranks.clamp(1, nodes), env: Vec::new(), timeout: Duration::from_secs(60) }
     }
 
     /// Splits the ranks into so many virtual nodes.

@@ -1,8 +1,8 @@
 //! Regions whose parts lie in private heaps: of teams, and of the world where parts differ much.
 //!
 //! Each member takes its part by itself, and all tell each other how it went and
-//! what their parts are called. The names lie in one table on the node, in the
-//! private heap of the first member, so that a region costs memory per member once.
+//! what their parts are called. The names lie in one table on each node, in the
+//! private heap of its first member, so that a region costs memory per member once.
 //!
 //! # Safety
 //! NAME-TABLE: from the meeting that ends the allocation until the barrier that
@@ -60,7 +60,7 @@ impl Separate {
 struct Told {
     name: u64,
     description: u64,
-    /// Where the table lies in the slot; of the first member.
+    /// Where the table lies in the slot; of the first member of a node.
     table: u64,
     /// 0, or one more than the rank that was refused, and the numbers of an [`Error::Memory`]; or, with a limit of 0, of
     /// an [`Error::SlotFull`]; or, with nothing asked, of an [`Error::RegionTableFull`].
@@ -106,11 +106,11 @@ impl Team {
     }
 }
 
-/// Takes this member's part, and the table if it is the first.
+/// Takes this member's part, and the table if it is the first of its node.
 fn take(all: Collective<'_>, bytes: u64) -> Result<(RegionId, Block, Option<Block>)> {
     let private = all.world.private();
     let (id, block) = private.enter(bytes)?;
-    if all.gathering.me() != 0 {
+    if all.gathering.near().me() != 0 {
         return Ok((id, block, None));
     }
     match private.allocate(size_of::<u64>() as u64 * all.gathering.len() as u64, true) {
@@ -150,8 +150,9 @@ pub(super) fn allocate(all: Collective<'_>, bytes: u64, description: u64, prepar
         return Err(refused);
     }
     let (id, block, table) = mine?;
-    let first = all.gathering.members().get(0).and_then(|rank| node.slot_of(rank)).unwrap_or(0);
-    let names = node.window().address(first, told[0].table).cast::<AtomicU64>().cast_const();
+    let leader = all.gathering.first_here();
+    let first = all.gathering.members().get(leader).and_then(|rank| node.slot_of(rank)).unwrap_or(0);
+    let names = node.window().address(first, told[leader].table).cast::<AtomicU64>().cast_const();
     if table.is_some() {
         for (member, told) in told.iter().enumerate() {
             // SAFETY: NAME-TABLE: it was handed out for this many words, and the others read it after the meeting.

@@ -34,6 +34,7 @@ pub(crate) mod handlers;
 pub(crate) mod landing;
 pub(crate) mod origin;
 pub(crate) mod owner;
+pub(crate) mod parcels;
 pub(crate) mod service;
 
 pub use handlers::{Delivery, HandlerId, Landed, Reply};

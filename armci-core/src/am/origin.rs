@@ -28,6 +28,7 @@ use super::builtin;
 use super::handlers::LONG;
 use super::landing::{Group, Landing, Tag, Which};
 use super::owner::Server;
+use super::parcels::{Exchange, Parcels};
 use super::service::Service;
 use crate::config::Conflicts;
 use crate::consistency::{self, Access, ConflictCounts, Outstanding};
@@ -550,8 +551,26 @@ impl Origin {
         wait_until(&self.patience_with_all, self, sleep, ready);
     }
 
+    /// What leaders of nodes have sent this one.
+    pub(crate) fn parcels(&self) -> &Parcels {
+        self.service.parcels()
+    }
+
+    /// Waits, serving, for a parcel of at most `limit` bytes.
+    pub(crate) fn receive_parcel(&self, source: usize, exchange: Exchange, limit: usize) -> Vec<u8> {
+        let mut parcel = None;
+        self.wait(|| {
+            parcel = parcel.take().or_else(|| self.parcels().take(source, exchange, limit));
+            parcel.is_some()
+        });
+        parcel.unwrap_or_default()
+    }
+
     /// Serves what waits in this rank's inbox, if nobody is at it.
     pub(crate) fn serve(&self) {
+        if self.transport.has_beyond() {
+            self.service.look_beyond(Server::Waiter);
+        }
         if self.service.has_message() {
             self.service.advance(Server::Waiter);
             // Serving stopped at a limit, perhaps, after the server had found us at it and gone to sleep.

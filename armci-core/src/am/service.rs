@@ -18,6 +18,7 @@ use progress_thread::Advance;
 use super::builtin;
 use super::handlers::{FIRST_USER_HANDLER, Handlers, Reply};
 use super::owner::{OwnerWord, Server};
+use super::parcels::{self, Parcels};
 use crate::msg::{self, Desk};
 use crate::node::Node;
 use crate::node::message::Status;
@@ -37,6 +38,7 @@ pub(crate) struct Service {
     transport: Wire,
     handlers: Handlers,
     desk: Desk,
+    parcels: Parcels,
     served_by_thread: AtomicU64,
     served_by_waiters: AtomicU64,
     stopping: AtomicBool,
@@ -68,6 +70,7 @@ impl Service {
             transport,
             handlers: Handlers::new(),
             desk,
+            parcels: Parcels::default(),
             served_by_thread: AtomicU64::new(0),
             served_by_waiters: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -99,6 +102,11 @@ impl Service {
     /// Where two-sided messages arrive.
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// What leaders of other nodes have sent.
+    pub(crate) fn parcels(&self) -> &Parcels {
+        &self.parcels
     }
 
     /// Whether a progress thread serves this rank.
@@ -149,13 +157,26 @@ impl Service {
     /// waits does so now and then only: a look is a system call for some fabrics.
     fn serve_beyond(&self, server: Server) -> usize {
         let now = server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_BEYOND == 0;
-        if !now || !self.owner.take() {
+        if now { self.look_beyond(server) } else { 0 }
+    }
+
+    /// The same, now.
+    pub(crate) fn look_beyond(&self, server: Server) -> usize {
+        if !self.owner.take() {
             return 0;
         }
         // SAFETY: SERVICE-OWNER: we are.
         let served = unsafe { self.transport.serve_beyond(BATCH, &mut |incoming| self.serve(incoming, server)) };
         self.owner.put_back();
         served
+    }
+
+    /// Serves until all that was answered is on its way, and nothing has come.
+    pub(crate) fn settle(&self) {
+        while self.transport.has_beyond() && !self.transport.is_settled() {
+            self.advance(Server::Waiter);
+            std::thread::yield_now();
+        }
     }
 
     /// Requests served so far: by the progress thread, by the rank's own threads.
@@ -185,6 +206,10 @@ impl Service {
     fn handle(&self, incoming: &Incoming<'_>) -> Served {
         let result = if msg::serves(incoming.handler) {
             self.desk.serve(&self.transport, incoming)
+        } else if parcels::serves(incoming.handler) {
+            let served = self.parcels.serve(incoming);
+            self.transport.wake_waiters();
+            served
         } else if incoming.handler < FIRST_USER_HANDLER {
             builtin::serve(&self.node, &self.transport, incoming)
         } else {

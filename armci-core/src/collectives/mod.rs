@@ -1,7 +1,7 @@
 //! What ranks do together: barrier, broadcast, all-reduce, gather, exchange.
 //!
 //! All are collective over the world or a team: each of its ranks calls them in the same order, with the same sizes,
-//! from the thread that joined. A job of several nodes is refused, on all ranks alike and before anybody waits. Reductions combine in rank order on every rank, so all get the same bits. On a node
+//! from the thread that joined. Reductions combine in rank order on every rank, so all get the same bits. On a node
 //! every member writes what it has into its own buffer, all meet, each reads what it needs (`gathering.rs`).
 
 mod reduce;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
-use crate::gathering::{Gathering, Round};
+use crate::gathering::{Gathering, Phase, Round};
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::watch::{Call, Kind};
 use crate::world::World;
@@ -23,11 +23,10 @@ const DIVIDE_BYTES: usize = 2048;
 const DIVIDE_RANKS: usize = 4;
 
 impl World {
-    /// All ranks, for a collective call; refused, on all alike, if they are not all on this node.
+    /// All ranks, for a collective call.
     #[inline]
     pub(crate) fn collective(&self) -> Result<Collective<'_>> {
         let gathering = &self.primary()?.everyone;
-        self.node().reach_all()?;
         gathering.ready()?;
         Ok(Collective { world: self, gathering })
     }
@@ -86,8 +85,8 @@ impl<'a> Collective<'a> {
         let Collective { world, gathering } = self;
         let fenced = world.fence_all_now();
         let meeting = world.check_arrive(gathering);
-        let epoch = gathering.begin();
-        Arrival { world: world.clone(), gathering: gathering.clone(), epoch, ended: false, fenced, meeting }
+        let phase = gathering.begin(world.origin());
+        Arrival { world: world.clone(), gathering: gathering.clone(), phase, ended: false, fenced, meeting }
     }
 
     pub(crate) fn broadcast<T: Pod>(self, root: usize, values: &mut [T]) -> Result<()> {
@@ -210,8 +209,8 @@ impl<'a> Collective<'a> {
 pub struct Arrival {
     world: World,
     gathering: Rc<Gathering>,
-    /// What is to end; none if all are here already.
-    epoch: Option<u32>,
+    /// What is to end.
+    phase: Phase,
     /// It is known that all are here, and the ranks are free for other calls.
     ended: bool,
     fenced: Result<()>,
@@ -226,7 +225,7 @@ impl Arrival {
             return true;
         }
         self.world.origin().serve();
-        if self.epoch.is_none_or(|epoch| self.gathering.is_over(epoch)) {
+        if self.gathering.is_over(self.phase) {
             self.end();
         }
         self.ended
@@ -235,7 +234,7 @@ impl Arrival {
     /// Waits, unless it is known that all have arrived.
     fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
-            self.gathering.end(self.world.origin(), self.epoch);
+            self.gathering.end(self.world.origin(), self.phase);
             self.world.check_leave(&self.gathering, self.meeting);
         }
     }
@@ -289,8 +288,7 @@ macro_rules! faces {
             /// Waits until all ranks are here, and completes nothing (`armci_msg_barrier`). Collective.
             ///
             /// # Errors
-            /// If this rank has left the job; [`Error::OtherNode`](crate::Error::OtherNode), on all alike, if the ranks
-            /// do not all share memory.
+            /// If this rank has left the job.
             #[inline]
             #[track_caller]
             pub fn synchronize(&self) -> Result<()> {

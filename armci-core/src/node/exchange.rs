@@ -19,11 +19,13 @@ use crate::primitive::Cell;
 
 /// Bytes a rank contributes to one round at most.
 pub(crate) const EXCHANGE_BYTES: usize = 16 << 10;
+/// Bytes of a buffer: between nodes, lengths travel too.
+pub(crate) const BUFFER_BYTES: usize = EXCHANGE_BYTES + 64;
 
 /// A rank's two buffers.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct ExchangeBuffers([Cell<[u8; EXCHANGE_BYTES]>; 2]);
+pub(crate) struct ExchangeBuffers([Cell<[u8; BUFFER_BYTES]>; 2]);
 
 impl ExchangeBuffers {
     /// Writes this rank's contribution to a round.
@@ -31,7 +33,7 @@ impl ExchangeBuffers {
     /// # Safety
     /// EXCHANGE-ROUND: these are the caller's own buffers, and it has not yet arrived at this round's barrier.
     pub(crate) unsafe fn write(&self, round: u64, bytes: &[u8]) {
-        assert!(bytes.len() <= EXCHANGE_BYTES);
+        assert!(bytes.len() <= BUFFER_BYTES);
         self.0[(round % 2) as usize].with_mut(|buffer| {
             // SAFETY: EXCHANGE-ROUND; the length was checked.
             unsafe { copy(buffer.cast::<u8>(), bytes.as_ptr(), bytes.len()) };
@@ -43,7 +45,7 @@ impl ExchangeBuffers {
     /// # Safety
     /// EXCHANGE-ROUND: the caller has left this round's barrier and not arrived at the next one's.
     pub(crate) unsafe fn read(&self, round: u64, from: usize, to: &mut [u8]) {
-        assert!(from.checked_add(to.len()).is_some_and(|end| end <= EXCHANGE_BYTES));
+        assert!(from.checked_add(to.len()).is_some_and(|end| end <= BUFFER_BYTES));
         self.0[(round % 2) as usize].with(|buffer| {
             // SAFETY: EXCHANGE-ROUND; the length was checked. Ranks that break the round (by unequal calls) get
             // wrong bytes, since these are only copied.

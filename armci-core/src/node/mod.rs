@@ -152,19 +152,6 @@ impl Node {
         self.slot_of(rank).ok_or_else(|| self.out_of_reach(rank))
     }
 
-    /// Refuses what needs all ranks of the job, unless all share memory.
-    ///
-    /// # Errors
-    /// [`Error::OtherNode`], on every rank.
-    #[inline]
-    pub(crate) fn reach_all(&self) -> Result<()> {
-        if self.ranks() == self.who.size {
-            return Ok(());
-        }
-        // The lowest rank that is not here.
-        Err(self.out_of_reach(if self.first == 0 { self.ranks() } else { 0 }))
-    }
-
     /// Why a rank without a slot cannot be reached.
     #[cold]
     fn out_of_reach(&self, rank: usize) -> Error {

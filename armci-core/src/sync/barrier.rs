@@ -42,6 +42,8 @@ struct End {
     epoch: AtomicU32,
     /// The sum of what all brought to the epoch that ended last.
     sum: AtomicU64,
+    /// How many split-phase barriers all other nodes have come to.
+    beyond: AtomicU64,
 }
 
 /// Bits of the counter that count ranks.
@@ -80,6 +82,17 @@ impl NodeBarrier {
         self.end.sum.load(Ordering::Relaxed) == (all << COUNT_BITS) >> COUNT_BITS
     }
 
+    /// How many split-phase barriers all other nodes have come to.
+    pub(crate) fn beyond(&self) -> u64 {
+        self.end.beyond.load(Ordering::Acquire)
+    }
+
+    /// Says so, and rings.
+    pub(crate) fn come_beyond(&self, phases: u64) {
+        self.end.beyond.store(phases, Ordering::Release);
+        self.bell.ring();
+    }
+
     /// What the last one to arrive rings.
     #[inline]
     pub(crate) fn bell(&self) -> &Bell {
@@ -89,6 +102,7 @@ impl NodeBarrier {
     /// Brings a barrier to rest in memory of which nothing is known; by one rank, before the others know of it.
     pub(crate) fn reset(&self) {
         self.arrived.store(0, Ordering::Relaxed);
+        self.end.beyond.store(0, Ordering::Relaxed);
         self.end.epoch.store(0, Ordering::Release);
     }
 
@@ -96,7 +110,7 @@ impl NodeBarrier {
     fn new() -> Self {
         NodeBarrier {
             arrived: CachePadded::new(AtomicU64::new(0)),
-            end: CachePadded::new(End { epoch: AtomicU32::new(0), sum: AtomicU64::new(0) }),
+            end: CachePadded::new(End { epoch: AtomicU32::new(0), sum: AtomicU64::new(0), beyond: AtomicU64::new(0) }),
             bell: CachePadded::new(Bell::new()),
         }
     }

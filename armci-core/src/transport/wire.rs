@@ -83,6 +83,11 @@ impl Wire {
         }
     }
 
+    /// Whether all replies have gone to other nodes.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.far.as_ref().is_none_or(|far| far.reception.is_settled())
+    }
+
     /// Whether there are other nodes, whose requests [`Wire::serve_beyond`] serves.
     #[inline]
     pub(crate) fn has_beyond(&self) -> bool {

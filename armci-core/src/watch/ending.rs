@@ -14,7 +14,7 @@ use super::tally::{Counts, RegionTally, Tally};
 use super::timeline::{Event, Output};
 use super::{Kind, Own, Watching, now, report};
 use crate::am::origin::Origin;
-use crate::gathering::Gathering;
+use crate::gathering::Neighbours;
 use crate::node::exchange::EXCHANGE_BYTES;
 use crate::world::World;
 
@@ -46,7 +46,7 @@ impl Asked {
 }
 
 /// Agrees on what is to be told, in a round in which all ranks of the node meet: settings may differ.
-pub(crate) fn agree(world: &World, all: &Gathering, output: Option<&Output>) -> Asked {
+pub(crate) fn agree(world: &World, all: &Neighbours, output: Option<&Output>) -> Asked {
     let mine = [world.config().stats, output.is_some()].map(u8::from);
     let round = all.round(world.origin(), &mine);
     let mut asked = [0; 2];
@@ -60,7 +60,7 @@ pub(crate) fn agree(world: &World, all: &Gathering, output: Option<&Output>) -> 
 
 /// Shows the values of every rank to the first, as many as each has, piece by piece: `take` is called there with a
 /// member and values of it, each one's in order.
-fn show_first<T: Pod>(origin: &Origin, all: &Gathering, mine: &[T], mut take: impl FnMut(usize, &[T])) {
+fn show_first<T: Pod>(origin: &Origin, all: &Neighbours, mine: &[T], mut take: impl FnMut(usize, &[T])) {
     const { assert!(size_of::<T>() <= EXCHANGE_BYTES, "a value fits a round") };
     let round = all.round(origin, bytemuck::bytes_of(&(mine.len() as u64)));
     let lengths: Vec<u64> = (0..all.len())
@@ -90,7 +90,7 @@ fn show_first<T: Pod>(origin: &Origin, all: &Gathering, mine: &[T], mut take: im
 /// Tells what is asked for. Collective over the ranks of a node.
 pub(crate) fn tell(
     world: &World,
-    all: &Gathering,
+    all: &Neighbours,
     asked: Asked,
     output: Option<Output>,
     progress: progress_thread::Statistics,
@@ -116,7 +116,7 @@ fn counted(world: &World, watching: &Watching) -> (Counts, Own, u64) {
     (counts, own, gone.threads)
 }
 
-fn write_report(world: &World, all: &Gathering, watching: &Watching, progress: progress_thread::Statistics) {
+fn write_report(world: &World, all: &Neighbours, watching: &Watching, progress: progress_thread::Statistics) {
     let origin = world.origin();
     let (counts, Own { conflicts, cache }, threads) = counted(world, watching);
     let ledger = world.node().ledger();
@@ -165,7 +165,7 @@ fn write_report(world: &World, all: &Gathering, watching: &Watching, progress: p
     }
 }
 
-fn write_timeline(world: &World, all: &Gathering, watching: &Watching, mut output: Option<Output>) {
+fn write_timeline(world: &World, all: &Neighbours, watching: &Watching, mut output: Option<Output>) {
     let origin = world.origin();
     let mut events = std::mem::take(&mut watching.gone().events);
     if let Some(watch) = world.watch() {

@@ -15,6 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
 use super::endpoint::{Endpoint, Local, Token, Trouble};
@@ -46,6 +47,8 @@ pub(crate) struct Reception {
     fabric: Arc<Fabric>,
     descriptor: *mut std::ffi::c_void,
     state: UnsafeCell<State>,
+    /// Packets for replies that are not free.
+    answering: AtomicUsize,
 }
 
 /// What only the owner of the service context touches.
@@ -98,6 +101,7 @@ impl Reception {
             fabric: fabric.clone(),
             descriptor,
             state: UnsafeCell::new(state),
+            answering: AtomicUsize::new(0),
         };
         (0..BUFFERS).for_each(|buffer| reception.post(buffer));
         Ok(reception)
@@ -184,6 +188,11 @@ impl Reception {
         !state.waiting.is_empty() || !state.unsent.is_empty()
     }
 
+    /// Whether all replies have gone.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.answering.load(Ordering::Acquire) == 0
+    }
+
     /// Whose token lies at this address.
     fn token(&self, context: *mut std::ffi::c_void) -> Option<usize> {
         let distance = (context as usize).checked_sub(self.tokens.as_ptr() as usize)?;
@@ -193,7 +202,10 @@ impl Reception {
     fn complete(&self, state: &mut State, completion: &abi::Completion) {
         match self.token(completion.context) {
             Some(token) if token < BUFFERS => state.waiting.push_back((token, completion.len.min(PACKET_MAX))),
-            Some(token) => state.free.push(token - BUFFERS),
+            Some(token) => {
+                state.free.push(token - BUFFERS);
+                self.answering.store(REPLIES - state.free.len(), Ordering::Release);
+            }
             None => self.fabric.give_up(None, "libfabric has completed an operation that nobody began"),
         }
     }
@@ -218,6 +230,7 @@ impl Reception {
         };
         let Some(address) = self.address(state, request.asker, request.address) else { return false };
         let Some(reply) = state.free.pop() else { return false };
+        self.answering.store(REPLIES - state.free.len(), Ordering::Release);
         let rank = request.asker.rank as usize;
         state.rank_of[reply] = rank;
         let place = self.packet(BUFFERS + reply);

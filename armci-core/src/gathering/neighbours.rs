@@ -1,84 +1,41 @@
-//! A gathering: ranks of one node that meet, and show each other a few bytes.
+//! Neighbours: ranks of one node that meet, and show each other a few bytes.
 //!
-//! What every collective is made of, for the world and for each team alike: a
-//! barrier in shared memory, two exchange buffers per member, and each member's
+//! A barrier in shared memory, two exchange buffers per member, and each member's
 //! count of the rounds so far.
 //!
 //! # Safety
-//! EXCHANGE-ROUND (see `node/exchange.rs`): rounds are made by [`Gathering::round`] only, which keeps their order, and
-//! by one thread of a rank, to which its gatherings belong. TEAM-BLOCK: each member's block lies in its private heap
+//! EXCHANGE-ROUND (see `node/exchange.rs`): rounds are made by [`Neighbours::round`] only, which keeps their order, and
+//! by one thread of a rank, to which its neighbours belong. TEAM-BLOCK: each member's block lies in its private heap
 //! at the offset it told, any bytes at first except that its barrier is at rest, and serves nothing else as long as
 //! the gathering exists.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::ops::Range;
-use std::rc::Rc;
+use std::ptr;
 use std::sync::Arc;
 
+use super::Members;
 use crate::am::origin::Origin;
-use crate::error::{Error, Result};
+use crate::am::parcels::Bells;
 use crate::node::exchange::ExchangeBuffers;
 use crate::node::{Node, TeamBlock};
 use crate::sync::barrier::NodeBarrier;
+use crate::sync::bell::Bell;
 
-/// Who meets, as ranks of the world, in order.
-#[derive(Debug, Clone)]
-pub(crate) enum Members {
-    /// Ranks that follow each other.
-    All(Range<usize>),
-    /// These.
-    These(Rc<[u32]>),
-}
-
-impl Members {
-    /// How many.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Members::All(ranks) => ranks.len(),
-            Members::These(ranks) => ranks.len(),
-        }
-    }
-
-    /// The rank of a member.
-    #[inline]
-    pub(crate) fn get(&self, member: usize) -> Option<usize> {
-        match self {
-            Members::All(ranks) => Some(ranks.start + member).filter(|rank| ranks.contains(rank)),
-            Members::These(ranks) => ranks.get(member).map(|rank| *rank as usize),
-        }
-    }
-
-    /// The number of a rank among them.
-    pub(crate) fn position(&self, rank: usize) -> Option<usize> {
-        match self {
-            Members::All(ranks) => ranks.contains(&rank).then(|| rank - ranks.start),
-            Members::These(ranks) => ranks.iter().position(|member| *member as usize == rank),
-        }
-    }
-}
-
-/// Ranks that meet.
+/// Ranks of one node that meet.
 #[derive(Debug)]
-pub(crate) struct Gathering {
+pub(crate) struct Neighbours {
     node: Arc<Node>,
     members: Members,
     /// This rank's number among them.
     me: usize,
     /// Rounds of exchange so far.
     rounds: Cell<u64>,
-    /// Meetings so far, as far as the checker counts them.
-    meetings: Cell<u64>,
     /// Where each one's [`TeamBlock`] lies in its slot; none for all ranks of the node, who have control blocks.
     blocks: Option<Box<[u64]>>,
-    /// This rank has begun a split-phase barrier, and not ended it.
-    arriving: Cell<bool>,
-    /// The team was ended, and its blocks given back.
-    ended: Cell<bool>,
 }
 
-impl Gathering {
+impl Neighbours {
     /// All ranks of the node.
     pub(crate) fn of_node(node: Arc<Node>) -> Self {
         let first = node.who().rank - node.who().local_rank;
@@ -93,12 +50,10 @@ impl Gathering {
     }
 
     fn new(node: Arc<Node>, members: Members, me: usize, blocks: Option<Box<[u64]>>) -> Self {
-        let (rounds, meetings) = (Cell::new(0), Cell::new(0));
-        let (arriving, ended) = (Cell::new(false), Cell::new(false));
-        Gathering { node, members, me, rounds, meetings, blocks, arriving, ended }
+        Neighbours { node, members, me, rounds: Cell::new(0), blocks }
     }
 
-    /// Who meets.
+    /// Who meets, as ranks of the world.
     #[inline]
     pub(crate) fn members(&self) -> &Members {
         &self.members
@@ -116,19 +71,15 @@ impl Gathering {
         self.me
     }
 
-    /// Whether it is all ranks of the node.
-    pub(crate) fn is_everyone(&self) -> bool {
-        self.blocks.is_none()
+    /// Whether they are a team's, and not all ranks of the node.
+    pub(super) fn is_team(&self) -> bool {
+        self.blocks.is_some()
     }
 
-    /// What its first member knows it by, as long as it exists.
-    pub(crate) fn name(&self) -> u64 {
-        self.blocks.as_ref().map_or(0, |blocks| blocks[0])
-    }
-
-    /// The number of a meeting that this member comes to now.
-    pub(crate) fn next_meeting(&self) -> u64 {
-        self.meetings.replace(self.meetings.get() + 1)
+    /// Where their barrier lies, and where those sleep who do not sleep at it.
+    pub(super) fn bells(&self) -> Bells {
+        let controls = (0..self.len()).map(|member| self.node.control(self.slot(member)));
+        Bells { barrier: self.barrier(), others: controls.map(|control| ptr::from_ref::<Bell>(&control.main_bell)).collect() }
     }
 
     /// The slot of a member.
@@ -151,7 +102,7 @@ impl Gathering {
     }
 
     #[inline]
-    fn barrier(&self) -> &NodeBarrier {
+    pub(super) fn barrier(&self) -> &NodeBarrier {
         match &self.blocks {
             None => self.node.barrier(),
             Some(blocks) => &self.block(blocks, 0).barrier,
@@ -163,33 +114,6 @@ impl Gathering {
             None => &self.node.control(member).exchange,
             Some(blocks) => &self.block(blocks, member).exchange,
         }
-    }
-
-    /// Refuses a member that does not exist.
-    pub(crate) fn check(&self, member: usize) -> Result<()> {
-        if member < self.len() { Ok(()) } else { Err(Error::Rank { rank: member, size: self.len() }) }
-    }
-
-    /// Refuses to begin something while a split-phase barrier is under way, or when the team was ended.
-    #[inline]
-    pub(crate) fn ready(&self) -> Result<()> {
-        if self.arriving.get() || self.ended.get() { Err(self.unready()) } else { Ok(()) }
-    }
-
-    /// What is said to who begins something all the same.
-    #[cold]
-    fn unready(&self) -> Error {
-        Error::Argument(if self.ended.get() {
-            "a collective call was made over a team that was freed before: what lives on a team is freed first".into()
-        } else {
-            "a collective call was made between the beginning and the end of a split-phase barrier of the same ranks"
-                .into()
-        })
-    }
-
-    /// Notes that the team is no more, whose blocks will serve for something else.
-    pub(crate) fn retire(&self) {
-        self.ended.set(true);
     }
 
     /// Meets all members; nothing else.
@@ -217,7 +141,7 @@ impl Gathering {
 
     /// Says that this member is here; the epoch of the barrier to be waited over, unless all are here.
     #[inline]
-    fn arrive(&self, digest: u64) -> Option<u32> {
+    pub(super) fn arrive(&self, digest: u64) -> Option<u32> {
         let barrier = self.barrier();
         // Ranks without a progress thread sleep where messages wake them too.
         let others = || (0..self.len()).map(|member| self.node.control(self.slot(member)));
@@ -227,16 +151,9 @@ impl Gathering {
     }
 
     /// Waits, serving, until all are here.
-    fn wait(&self, origin: &Origin, epoch: u32) {
+    pub(super) fn wait(&self, origin: &Origin, epoch: u32) {
         let barrier = self.barrier();
         origin.wait_with_all(barrier.bell(), || barrier.is_over(epoch));
-    }
-
-    /// Begins a split-phase barrier; the epoch to be waited over, if not all are here.
-    pub(crate) fn begin(&self) -> Option<u32> {
-        // Also by the last one to arrive: what is refused is refused to all alike.
-        self.arriving.set(true);
-        if self.len() == 1 { None } else { self.arrive(0) }
     }
 
     /// Whether the split-phase barrier with this epoch is over.
@@ -244,36 +161,28 @@ impl Gathering {
         self.barrier().is_over(epoch)
     }
 
-    /// Waits until the split-phase barrier with this epoch, if there is still one, is over, and ends it.
-    pub(crate) fn end(&self, origin: &Origin, epoch: Option<u32>) {
-        if let Some(epoch) = epoch {
-            self.wait(origin, epoch);
-        }
-        self.arriving.set(false);
-    }
-
-    /// Shows `mine` to all members and meets them; returns the round to [read](Gathering::read) the others' with.
+    /// Shows `mine` to all members and meets them; returns the round to [read](Round::read) the others' with.
     pub(crate) fn round(&self, origin: &Origin, mine: &[u8]) -> Round<'_> {
         let number = self.rounds.replace(self.rounds.get() + 1);
         // SAFETY: EXCHANGE-ROUND: our own buffers, and this round's barrier comes next.
         unsafe { self.exchange(self.me).write(number, mine) };
         self.meet(origin);
-        Round { gathering: self, number }
+        Round { neighbours: self, number }
     }
 }
 
 /// A round of exchange in which all have shown what they have, until the next one begins.
 #[derive(Debug)]
 pub(crate) struct Round<'a> {
-    gathering: &'a Gathering,
+    neighbours: &'a Neighbours,
     number: u64,
 }
 
 impl Round<'_> {
     /// Copies what a member has shown, from byte `from` on.
     pub(crate) fn read(&self, member: usize, from: usize, to: &mut [u8]) {
-        debug_assert_eq!(self.number + 1, self.gathering.rounds.get(), "a later round has begun");
+        debug_assert_eq!(self.number + 1, self.neighbours.rounds.get(), "a later round has begun");
         // SAFETY: EXCHANGE-ROUND: this round's barrier is passed, the next one not reached.
-        unsafe { self.gathering.exchange(member).read(self.number, from, to) };
+        unsafe { self.neighbours.exchange(member).read(self.number, from, to) };
     }
 }
