@@ -117,7 +117,7 @@ pub struct TxAttr {
     /// Order of what is sent.
     pub msg_order: u64,
     comp_order: u64,
-    /// Bytes that [`INJECT`] takes at most.
+    /// Bytes at most of what is sent by copy.
     pub inject_size: usize,
     /// Operations under way at most.
     pub size: usize,

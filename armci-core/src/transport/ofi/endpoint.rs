@@ -58,13 +58,6 @@ pub(super) struct Local {
     pub(super) desc: *mut c_void,
 }
 
-impl Local {
-    /// So many bytes further on.
-    pub(super) fn add(self, bytes: usize) -> Self {
-        Local { at: self.at.wrapping_add(bytes), ..self }
-    }
-}
-
 /// Remote memory, as operations name it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {

@@ -16,7 +16,7 @@
 //! *Atomics go by message*, to whoever serves the target, which changes the word as its neighbours do, by the processor:
 //! a provider's atomics would not exclude them.
 
-pub(crate) mod abi;
+pub mod abi;
 mod domain;
 mod endpoint;
 mod fabric;
