@@ -489,13 +489,7 @@ impl Origin {
     }
 
     /// Waits for what is under way and conflicts with an access, save for what `keeps_order` with it.
-    fn order_behind(
-        &self,
-        target: usize,
-        region: RegionId,
-        access: Access,
-        keeps_order: impl Fn(&Sent) -> bool,
-    ) {
+    fn order_behind(&self, target: usize, region: RegionId, access: Access, keeps_order: impl Fn(&Sent) -> bool) {
         self.reap();
         let minds = |sent: &Sent| sent.detached() && !keeps_order(sent);
         let (of_region, of_target) = {

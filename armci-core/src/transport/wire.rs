@@ -60,7 +60,13 @@ impl Wire {
     ///
     /// # Errors
     /// If no descriptor is left.
-    pub(crate) fn with(self, node: Arc<Node>, fabric: Arc<Fabric>, reception: ofi::Reception, period: Duration) -> Result<Self> {
+    pub(crate) fn with(
+        self,
+        node: Arc<Node>,
+        fabric: Arc<Fabric>,
+        reception: ofi::Reception,
+        period: Duration,
+    ) -> Result<Self> {
         let bell = node.mine().service_bell.open()?;
         let left_over = AtomicBool::new(false);
         Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period })), ..self })

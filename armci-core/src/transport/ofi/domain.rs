@@ -83,9 +83,8 @@ impl Domain {
         attributes.count = ranks;
         let mut addresses = ptr::null_mut();
         // SAFETY: FABRIC-ABI.
-        let code = unsafe {
-            ((*domain.get().ops).av_open)(domain.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
-        };
+        let code =
+            unsafe { ((*domain.get().ops).av_open)(domain.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut()) };
         let addresses = library.opened("an address vector", code, addresses)?;
         let mut opened = Domain { addresses, domain, fabric, offer, library, waits: true };
         opened.waits = opened.queue(abi::WAIT_FD).is_ok();
@@ -307,4 +306,3 @@ fn unreachable(info: &abi::Info, domain: &str, here: bool) -> Option<&'static st
         _ => None,
     }
 }
-

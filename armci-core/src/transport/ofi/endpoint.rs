@@ -203,7 +203,9 @@ impl Endpoint {
     ) -> std::result::Result<(), Trouble> {
         // SAFETY: OPERATION-MEMORY.
         unsafe {
-            self.access(from, to, len, token, |rma, endpoint, message| (rma.readmsg)(endpoint, message, abi::COMPLETION))
+            self.access(from, to, len, token, |rma, endpoint, message| {
+                (rma.readmsg)(endpoint, message, abi::COMPLETION)
+            })
         }
     }
 

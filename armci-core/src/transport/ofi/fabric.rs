@@ -166,10 +166,9 @@ impl Fabric {
         match known.load(Ordering::Relaxed) {
             abi::ADDR_UNSPEC => {
                 let address = &self.addresses[rank * self.address_len..][..self.address_len];
-                let inserted = self
-                    .domain
-                    .insert(address)
-                    .unwrap_or_else(|error| self.give_up(Some(rank), &format!("its address is not understood: {error}")));
+                let inserted = self.domain.insert(address).unwrap_or_else(|error| {
+                    self.give_up(Some(rank), &format!("its address is not understood: {error}"))
+                });
                 // Two threads may both do so: either name is good.
                 known.store(inserted, Ordering::Relaxed);
                 inserted

@@ -42,9 +42,16 @@ const FRONT: usize = HEAD + ADDRESS_MAX + INLINE_MAX;
 enum Use {
     Nothing,
     /// A message to this rank: what is still to come.
-    Message { target: usize, sent: bool, answer: Option<(Status, usize)> },
+    Message {
+        target: usize,
+        sent: bool,
+        answer: Option<(Status, usize)>,
+    },
     /// A read or write of this rank's memory; a read into the chunk, of so many bytes.
-    Access { target: usize, fetched: usize },
+    Access {
+        target: usize,
+        fetched: usize,
+    },
 }
 
 /// An origin context's way to other nodes.
@@ -178,7 +185,9 @@ impl Line {
             }
             Err(Trouble::Again) => Err(Again),
             Err(Trouble::Error(code)) => {
-                let (Use::Message { target, .. } | Use::Access { target, .. }) = by else { unreachable!("a slot's use") };
+                let (Use::Message { target, .. } | Use::Access { target, .. }) = by else {
+                    unreachable!("a slot's use")
+                };
                 self.fabric.give_up(Some(target), &self.fabric.domain().library().meaning(code))
             }
         }
@@ -196,8 +205,7 @@ impl Line {
         // SAFETY: SINGLE-ORIGIN: the slot is claimed and nothing of it is under way, so its front is ours.
         let front = unsafe { std::slice::from_raw_parts_mut(self.front(slot), FRONT) };
         let secret = self.fabric.secret();
-        let len =
-            write_request(front, secret, asker, message.handler, &self.name, message.inline, message.staged_len);
+        let len = write_request(front, secret, asker, message.handler, &self.name, message.inline, message.staged_len);
         let pieces =
             [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
         // SAFETY: OPERATION-MEMORY.
@@ -224,11 +232,8 @@ impl Line {
         len: usize,
     ) -> std::result::Result<(), Again> {
         let to = self.fabric.target(target, access, offset);
-        let local = if from.is_null() {
-            self.chunk(slot)
-        } else {
-            Local { at: from.cast_mut(), desc: ptr::null_mut() }
-        };
+        let local =
+            if from.is_null() { self.chunk(slot) } else { Local { at: from.cast_mut(), desc: ptr::null_mut() } };
         // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
         let taken = unsafe { self.endpoint.write(to, local, len, &self.tokens[slot]) };
         self.taken(slot, Use::Access { target, fetched: 0 }, taken)
@@ -301,8 +306,7 @@ impl Line {
         if token >= REQUEST_SLOTS {
             let buffer = token - REQUEST_SLOTS;
             // SAFETY: the buffer is ours again, and that many bytes of it were written.
-            let packet =
-                unsafe { std::slice::from_raw_parts(self.buffer(buffer), completion.len.min(PACKET_MAX)) };
+            let packet = unsafe { std::slice::from_raw_parts(self.buffer(buffer), completion.len.min(PACKET_MAX)) };
             self.take(packet);
             return self.post(buffer);
         }
@@ -342,7 +346,8 @@ impl Line {
         };
         let cell = &self.block().replies[slot];
         let len = reply.data.len();
-        let to = if len <= REPLY_INLINE_MAX { cell.inline.with_mut(|inline| inline.cast()) } else { self.chunk(slot).at };
+        let to =
+            if len <= REPLY_INLINE_MAX { cell.inline.with_mut(|inline| inline.cast()) } else { self.chunk(slot).at };
         // SAFETY: REQUEST-SLOT: the request was received, so its payload is not needed any more; the packet was held to
         // the size of a chunk.
         unsafe { ptr::copy_nonoverlapping(reply.data.as_ptr(), to, len) };

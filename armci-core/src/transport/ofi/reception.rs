@@ -160,9 +160,9 @@ impl Reception {
                     completions.len()
                 }
                 Err(failed) => {
-                    let rank = self.token(failed.context).and_then(|token| {
-                        state.rank_of.get(token.checked_sub(BUFFERS)?).copied()
-                    });
+                    let rank = self
+                        .token(failed.context)
+                        .and_then(|token| state.rank_of.get(token.checked_sub(BUFFERS)?).copied());
                     self.fabric.give_up_on(rank, &failed)
                 }
             };
