@@ -294,7 +294,10 @@ impl Origin {
         }
         let mut attempts = 0;
         while send() == Err(Again) {
-            self.poll();
+            match self.line_to(sent.what.target) {
+                Some(line) => line.move_on(),
+                None => self.poll(),
+            };
             self.service.advance(Server::Waiter);
             attempts += 1;
             if attempts < ATTEMPTS {

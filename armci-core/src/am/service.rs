@@ -168,6 +168,10 @@ impl Service {
         // SAFETY: SERVICE-OWNER: we are.
         let served = unsafe { self.transport.serve_beyond(BATCH, &mut |incoming| self.serve(incoming, server)) };
         self.owner.put_back();
+        // A waiter may not come back, and the thread that sleeps does not know that something is left.
+        if server == Server::Waiter && self.threaded && self.transport.has_left_over() {
+            self.transport.pass_on();
+        }
         served
     }
 

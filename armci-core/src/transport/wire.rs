@@ -26,6 +26,8 @@ use crate::node::{Node, doorbell};
 
 /// How long a thread sleeps at most that is woken by what it does not sleep over.
 const NAP: Duration = Duration::from_micros(500);
+/// How long the progress thread sleeps at most: a neighbour that has no descriptor left cannot wake it.
+const LONG_NAP: Duration = Duration::from_millis(100);
 /// How long it sleeps while a reply waits for room.
 const BRIEFLY: Duration = Duration::from_micros(50);
 
@@ -89,6 +91,11 @@ impl Wire {
         }
     }
 
+    /// Whether something that has come from other nodes was left, or could not be answered yet.
+    pub(crate) fn has_left_over(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| far.left_over.load(Ordering::Relaxed))
+    }
+
     /// Whether all replies have gone to other nodes.
     pub(crate) fn is_settled(&self) -> bool {
         self.far.as_ref().is_none_or(|far| far.reception.is_settled())
@@ -134,8 +141,8 @@ impl Wire {
 
 impl Far {
     /// How long one may sleep.
-    fn at_most(&self, limit: Duration) -> Option<Duration> {
-        Some(if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit })
+    fn at_most(&self, limit: Duration) -> Duration {
+        if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit }
     }
 
     /// Sleeps as the progress thread.
@@ -147,9 +154,15 @@ impl Far {
             }
             let descriptor = self.reception.descriptor();
             let limit = match (descriptor.is_some(), self.left_over.load(Ordering::Relaxed)) {
-                (true, false) => None,
-                (true, true) => Some(BRIEFLY),
-                (false, _) => Some(self.period),
+                (true, false) => LONG_NAP,
+                (true, true) => BRIEFLY,
+                (false, left_over) => {
+                    if left_over {
+                        BRIEFLY.min(self.period)
+                    } else {
+                        self.period
+                    }
+                }
             };
             sleep(descriptor.into_iter().chain([self.bell.as_fd()]), limit);
             doorbell::drain(self.bell.as_fd());
@@ -158,12 +171,12 @@ impl Far {
 }
 
 /// Sleeps until one of these is readable, or this long.
-fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Option<Duration>) {
+fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Duration) {
     let mut polled = Vec::with_capacity(2);
     polled.extend(descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-    let limit = limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     // However it ends, whoever slept looks again.
-    let _ = poll(&mut polled, limit.as_ref());
+    let _ = poll(&mut polled, Some(&limit));
 }
 
 impl Transport for Wire {

@@ -113,7 +113,8 @@ impl Info {
 pub struct TxAttr {
     caps: u64,
     mode: u64,
-    op_flags: u64,
+    /// Flags that all operations are to have.
+    pub op_flags: u64,
     /// Order of what is sent.
     pub msg_order: u64,
     comp_order: u64,
@@ -556,7 +557,7 @@ macro_rules! layouts {
 layouts! {
     "fid": Fid { "ops": ops },
     "fi_ops": Ops { "close": close, "bind": bind, "control": control },
-    "fi_tx_attr": TxAttr { "msg_order": msg_order, "inject_size": inject_size, "size": size },
+    "fi_tx_attr": TxAttr { "op_flags": op_flags, "msg_order": msg_order, "inject_size": inject_size, "size": size },
     "fi_rx_attr": RxAttr { "msg_order": msg_order, "size": size },
     "fi_ep_attr": EpAttr { "type": kind, "max_msg_size": max_msg_size, "max_order_waw_size": max_order_waw_size },
     "fi_domain_attr": DomainAttr {

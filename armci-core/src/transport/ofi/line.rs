@@ -15,7 +15,7 @@
 //! REQUEST-SLOT: a slot's cell and chunk are ours from [`Line::send`] until the cell is complete.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ enum Use {
 pub(crate) struct Line {
     // In this order they are dropped: first what uses the rest.
     endpoint: Endpoint,
-    _registered: Option<[Object<abi::Mr>; 3]>,
+    registered: Option<[Object<abi::Mr>; 3]>,
     tokens: Box<[Token]>,
     fronts: Box<[u8]>,
     buffers: Box<[u8]>,
@@ -73,6 +73,16 @@ pub(crate) struct Line {
     descriptors: [*mut std::ffi::c_void; 3],
     /// Slots in use.
     under_way: Cell<usize>,
+    /// A reply that tests have come again, late.
+    late: RefCell<Vec<u8>>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.fabric.domain().binds_memory() {
+            self.registered = None;
+        }
+    }
 }
 
 impl Line {
@@ -101,7 +111,7 @@ impl Line {
         }
         let line = Line {
             endpoint,
-            _registered: registered,
+            registered,
             tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
             fronts,
             buffers,
@@ -113,6 +123,7 @@ impl Line {
             turns: [const { Cell::new(0) }; REQUEST_SLOTS],
             descriptors,
             under_way: Cell::new(0),
+            late: RefCell::default(),
         };
         (0..BUFFERS).for_each(|buffer| line.post(buffer));
         Ok(line)
@@ -272,16 +283,32 @@ impl Line {
         self.fabric.domain().largest()
     }
 
-    /// Moves on what can be moved on, and completes slots; whether there was anything.
+    /// Whether writes may be used: it is known when they are there.
+    pub(crate) fn writes(&self) -> bool {
+        self.fabric.domain().delivers()
+    }
+
+    /// [`Line::move_on`], if something of ours is under way.
+    #[inline]
     pub(crate) fn poll(&self) -> bool {
-        if self.under_way.get() == 0 {
-            return false;
-        }
+        self.under_way.get() != 0 && self.move_on()
+    }
+
+    /// Moves on what can be moved on, and completes slots; whether there was anything. To be called also when nothing is
+    /// under way yet, but was to be: it may be a connection that has to be made first.
+    pub(crate) fn move_on(&self) -> bool {
         let mut room = [abi::Completion { context: ptr::null_mut(), flags: 0, len: 0 }; BATCH];
         match self.endpoint.poll(&mut room) {
             Ok(completions) => {
                 completions.iter().for_each(|completion| self.complete(completion));
                 !completions.is_empty()
+            }
+            Err(failed) if failed.is_too_long() => {
+                tracing::warn!("a packet is dropped: {}", failed.reason);
+                if let Some(buffer) = self.token(failed.context).and_then(|token| token.checked_sub(REQUEST_SLOTS)) {
+                    self.post(buffer);
+                }
+                true
             }
             Err(failed) => {
                 let target = self.token(failed.context).and_then(|token| match self.uses.get(token)?.get() {
@@ -307,6 +334,12 @@ impl Line {
             let buffer = token - REQUEST_SLOTS;
             // SAFETY: the buffer is ours again, and that many bytes of it were written.
             let packet = unsafe { std::slice::from_raw_parts(self.buffer(buffer), completion.len.min(PACKET_MAX)) };
+            if !self.late.borrow().is_empty() {
+                self.take(&self.late.take());
+            }
+            if self.endpoint.repeats() {
+                *self.late.borrow_mut() = packet.to_vec();
+            }
             self.take(packet);
             return self.post(buffer);
         }

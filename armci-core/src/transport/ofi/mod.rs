@@ -20,6 +20,7 @@ pub mod abi;
 mod domain;
 mod endpoint;
 mod fabric;
+mod faults;
 mod library;
 mod line;
 mod packet;
@@ -27,5 +28,6 @@ mod reception;
 
 pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
+pub(crate) use faults::Asked;
 pub(crate) use line::Line;
 pub(crate) use reception::Reception;
