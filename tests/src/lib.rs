@@ -38,6 +38,7 @@
 pub mod numbers;
 mod place;
 mod ranks;
+pub mod sockets;
 pub mod spread;
 
 pub use armci_core::job::{Failure, Outcome};
