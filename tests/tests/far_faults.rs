@@ -122,6 +122,20 @@ fn long_transfers_go_in_pieces() {
     in_spite_of("largest=5000,again=20");
 }
 
+#[test]
+fn another_provider_does_it_as_well() {
+    for (ranks, progress, faults) in
+        [(2, "thread", ""), (2, "none", ""), (4, "thread", ""), (2, "thread", "again=60,duplicate=50")]
+    {
+        Ranks::new(ranks)
+            .nodes(2)
+            .env("ARMCI_FABRIC", "shm")
+            .env("ARMCI_FABRIC_FAULTS", faults)
+            .env("ARMCI_PROGRESS", progress)
+            .run(everything);
+    }
+}
+
 /// Runs a job in which rank 1 does this to itself once everybody is there, while the others go on with `work`.
 fn when_rank_1(
     progress: &str,
@@ -130,7 +144,9 @@ fn when_rank_1(
     work: impl FnOnce(&World, &Region),
 ) -> (Outcome, Duration) {
     let started = Instant::now();
-    let job = Ranks::new(3).nodes(3).env("ARMCI_PROGRESS", progress).env("ARMCI_FABRIC_FAULTS", faults);
+    // That over TCP: what these jobs break is a connection.
+    let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC", "tcp;ofi_rxm").env("ARMCI_PROGRESS", progress);
+    let job = job.env("ARMCI_FABRIC_FAULTS", faults);
     let outcome = job.expect_failure(|world| {
         let region = world.allocate(1 << 20).unwrap();
         world.barrier().unwrap();

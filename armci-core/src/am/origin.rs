@@ -565,7 +565,8 @@ impl Origin {
 
     /// Serves what waits in this rank's inbox, if nobody is at it.
     pub(crate) fn serve(&self) {
-        if self.transport.has_beyond() {
+        // A progress thread is woken by the fabric itself; a look costs up to a microsecond.
+        if self.transport.has_beyond() && !self.service.has_thread() {
             self.service.look_beyond(Server::Waiter);
         }
         if self.service.has_message() {

@@ -247,6 +247,9 @@ impl Advance for Service {
     }
 
     fn park(&self) {
+        if self.may_spin() && self.transport.is_busy() && !self.stopping.load(Ordering::Acquire) {
+            return;
+        }
         let awake = || self.has_work() || self.stopping.load(Ordering::Acquire);
         self.transport.sleep_as_server_unless(awake);
     }
