@@ -31,8 +31,9 @@ const LONG_NAP: Duration = Duration::from_millis(100);
 /// How long it sleeps while a reply waits for room.
 const BRIEFLY: Duration = Duration::from_micros(50);
 
-/// Woken by the fabric within this, the progress thread has slept too early: waking up costs as much.
-const SOON: Duration = Duration::from_micros(150);
+/// Woken by the fabric within this, the progress thread has slept too early. A round trip in which both sides have to be
+/// woken takes nearly as long, and would go on doing so.
+const SOON: Duration = Duration::from_micros(500);
 /// How long it stays awake then, at first and at most; each such time it is twice as long.
 const STAY: Duration = Duration::from_micros(200);
 const STAY_MAX: Duration = Duration::from_millis(2);
