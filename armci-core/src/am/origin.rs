@@ -45,9 +45,6 @@ use crate::transport::{Again, Outgoing, Transport, Wire};
 const ATTEMPTS: u32 = 200;
 /// How long ranks that all wait for each other, on too few cores, hand the cores around before they sleep.
 const YIELD: Duration = Duration::from_micros(200);
-/// A rank of another node may have to be woken first, and who sleeps over its answer has to be woken, too: so many times
-/// longer one waits awake for that.
-const BEYOND: u32 = 4;
 const FULL_INBOX_SLEEP: Duration = Duration::from_micros(50);
 
 /// Slots one operation may hold at once, so that others can still be sent.
@@ -133,9 +130,8 @@ pub(crate) struct Origin {
     /// The way to other nodes, if there are any.
     line: Option<Line>,
     service: Arc<Service>,
-    /// For waits for one rank, for those for one of another node, and for waits of all for all.
+    /// For waits for one rank, and for waits of all for all.
     patience: Patience,
-    patience_beyond: Patience,
     patience_with_all: Patience,
     /// One bit per slot that is free.
     free: Cell<u32>,
@@ -177,7 +173,6 @@ impl Origin {
             line,
             service,
             patience: Patience::spinning(spin),
-            patience_beyond: Patience::spinning(spin * BEYOND),
             patience_with_all: if crowded { Patience::yielding(YIELD) } else { Patience::spinning(spin) },
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
@@ -535,9 +530,7 @@ impl Origin {
     #[inline]
     pub(crate) fn wait(&self, ready: impl FnMut() -> bool) {
         let sleep = |ready: &mut dyn FnMut() -> bool| self.sleep_unless(ready);
-        let beyond = self.line.as_ref().is_some_and(|line| line.under_way() != 0);
-        let patience = if beyond { &self.patience_beyond } else { &self.patience };
-        wait_until(patience, self, sleep, ready);
+        wait_until(&self.patience, self, sleep, ready);
     }
 
     /// As [`Origin::wait`], where all ranks of the node wait for each other and `bell` will ring.
