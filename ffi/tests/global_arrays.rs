@@ -12,16 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use armci::catalogue;
+use common::launch::{LIMIT, MPICH, Mpi, OPEN_MPI, launcher, per_rank};
+use common::valgrind::{SETTINGS, Valgrind};
 use common::{installed, package, run, scratch};
-
-/// What Debian calls an MPI, and how it starts ranks.
-struct Mpi {
-    name: &'static str,
-    launcher: &'static str,
-    options: &'static [&'static str],
-}
-const OPEN_MPI: Mpi = Mpi { name: "openmpi", launcher: "mpirun.openmpi", options: &["--oversubscribe"] };
-const MPICH: Mpi = Mpi { name: "mpich", launcher: "mpiexec.mpich", options: &[] };
 
 fn left_out(why: &str) {
     // Not `eprintln!`, which the harness keeps to itself.
@@ -85,6 +78,21 @@ impl Mpi {
         let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         assert!(status.success(), "{}, {ranks} ranks, {status}:\n{stdout}{stderr}", program.display());
         stdout.into_owned()
+    }
+
+    /// Groups of Global Arrays, where memory is watched: nothing is read or written outside of what is there.
+    fn groups_are_clean(&self) {
+        // A program of its own: the other test may be running.
+        let client = Client { name: "groups-valgrind", ..GROUPS };
+        let (Some(archive), Some(valgrind)) = (self.found_for(&client), Valgrind::new(self.name)) else { return };
+        let program = self.compile(&client, &archive, Armci::Ours);
+        let mut job = launcher(*self, 2);
+        job.envs(SETTINGS);
+        let ended = per_rank(job, &valgrind.command(&program), LIMIT);
+        let found = valgrind.found();
+        assert!(ended.status.success(), "{}: {ended:#?}\n{found}", self.name);
+        assert_eq!(found, "", "{}", self.name);
+        assert!(ended.stdout.lines().any(|line| line.starts_with("done:")), "{ended:#?}");
     }
 
     fn tour(&self) {
@@ -253,4 +261,14 @@ fn groups_counters_and_files_give_the_same_on_both_libraries() {
 #[test]
 fn fortran_gives_the_same_on_both_libraries() {
     agrees(&FORTRAN, 3);
+}
+
+#[test]
+fn groups_are_clean_under_valgrind_beside_open_mpi() {
+    OPEN_MPI.groups_are_clean();
+}
+
+#[test]
+fn groups_are_clean_under_valgrind_beside_mpich() {
+    MPICH.groups_are_clean();
 }
