@@ -4,10 +4,10 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages build demo test models lint bench doc install
+.PHONY: help packages build demo test ga-tests models lint bench doc install
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 packages:
 	@scripts/install-packages build
@@ -24,6 +24,12 @@ test: packages ## all tests, and the models of every lock-free structure
 	@scripts/install-packages launchers || echo "going on without: what is started by Open MPI or MPICH is skipped"
 	$(CARGO) test --workspace
 	@$(MAKE) --no-print-directory models
+
+ga-tests: packages ## Global Arrays' own test programs, beside ARMCI-MPI (fetches their source, or GA_SOURCE=DIR)
+	@scripts/install-packages peers
+	@command -v m4 >/dev/null || { echo "ga-tests: needs m4"; exit 1; }
+	$(CARGO) build --release -p armci-ffi
+	ffi/tests/clients/global-arrays/own-tests --armci $(TARGET)/release --work $(TARGET)/ga-tests $(GA_TESTS)
 
 models: packages ## the loom models alone
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom $(CARGO) test -p armci-core --lib loom_models
