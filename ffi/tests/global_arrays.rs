@@ -116,6 +116,9 @@ const C: &[&str] = &["-std=gnu11", "-Wall", "-Wextra", "-Werror"];
 const TOUR: Client = Client { name: "tour", source: "tour.c", compiler: "mpicc", options: C };
 const ARRAYS: Client = Client { name: "arrays", source: "arrays.c", compiler: "mpicc", options: C };
 const ALGEBRA: Client = Client { name: "algebra", source: "algebra.c", compiler: "mpicc", options: C };
+const FORMS: Client = Client { name: "forms", source: "forms.c", compiler: "mpicc", options: C };
+const KINDS: Client = Client { name: "kinds", source: "kinds.c", compiler: "mpicc", options: C };
+const STORAGE: Client = Client { name: "storage", source: "storage.c", compiler: "mpicc", options: C };
 const GROUPS: Client = Client { name: "groups", source: "groups.c", compiler: "mpicc", options: C };
 /// With integers of the size that Debian builds Global Arrays for, which take values of several types by one name.
 const FORTRAN: Client = Client {
@@ -271,4 +274,19 @@ fn groups_are_clean_under_valgrind_beside_open_mpi() {
 #[test]
 fn groups_are_clean_under_valgrind_beside_mpich() {
     MPICH.groups_are_clean();
+}
+
+#[test]
+fn forms_of_64_bits_give_the_same_on_both_libraries() {
+    agrees(&FORMS, 3);
+}
+
+#[test]
+fn other_kinds_of_arrays_hold_the_same_on_both_libraries() {
+    agrees(&KINDS, 3);
+}
+
+#[test]
+fn what_is_stored_in_files_comes_back_the_same_on_both_libraries() {
+    agrees(&STORAGE, 3);
 }
