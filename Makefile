@@ -38,9 +38,9 @@ lint: packages ## formatting and clippy, as CI wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global Arrays, in one run
+bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global Arrays; the C library likewise
 	@scripts/install-packages peers || echo "going on without the peers"
-	@$(CARGO) build --release -p benches
+	@$(CARGO) build --release -p benches -p armci-ffi
 	@$(TARGET)/release/armci-bench
 
 doc: packages ## the documentation of all crates
