@@ -398,3 +398,56 @@ impl World {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// How far a shape reaches here and there, and what it moves.
+    fn reach(counts: &[usize], local: &[usize], remote: &[usize], way: Way) -> Result<(usize, usize, usize)> {
+        let mut checked = Checked::nothing();
+        Strided { counts, local, remote }.check(8, way, &mut checked)?;
+        Ok((checked.local_span, checked.remote_span, checked.patch.bytes()))
+    }
+
+    #[test]
+    fn a_shape_reaches_to_the_end_of_its_last_row() {
+        for way in [Way::Out, Way::In] {
+            let of = |counts: &[usize], local: &[usize], remote: &[usize]| reach(counts, local, remote, way).unwrap();
+            assert_eq!(of(&[4], &[], &[]), (32, 32, 32));
+            assert_eq!(of(&[4, 3], &[10], &[6]), (8 * (2 * 10 + 4), 8 * (2 * 6 + 4), 96));
+            assert_eq!(of(&[4, 3, 2], &[10, 100], &[6, 0]), (8 * (100 + 20 + 4), 8 * (12 + 4), 192));
+            assert_eq!(of(&[4, 0], &[usize::MAX / 8], &[6]), (0, 0, 0), "nothing reaches nowhere");
+        }
+    }
+
+    #[test]
+    fn the_way_says_which_strides_are_the_targets() {
+        let patch = |way| {
+            let mut checked = Checked::nothing();
+            Strided { counts: &[4, 3], local: &[10], remote: &[6] }.check(8, way, &mut checked).unwrap();
+            checked.patch
+        };
+        assert_eq!(patch(Way::Out), Patch::new(&[48], &[80], &[32, 3]));
+        assert_eq!(patch(Way::In), Patch::new(&[80], &[48], &[32, 3]));
+    }
+
+    #[test]
+    fn what_contradicts_itself_or_exceeds_the_address_space_is_refused() {
+        let refused = |counts: &[usize], local: &[usize], remote: &[usize]| {
+            reach(counts, local, remote, Way::Out).unwrap_err().to_string()
+        };
+        assert!(refused(&[4, 3], &[10], &[]).contains("2 counts need 1 strides"));
+        assert!(refused(&[1; 9], &[1; 8], &[1; 8]).contains("at most 7"));
+        let far = usize::MAX / 8;
+        for (counts, local, remote) in [
+            ([far, 2], [0], [0]),        // counted, though it reaches not far
+            ([1, 3], [far], [1]),        // here
+            ([1, 3], [1], [far]),        // there
+            ([1, 1], [usize::MAX], [1]), // in bytes
+            ([usize::MAX, 1], [0], [0]),
+        ] {
+            assert!(refused(&counts, &local, &remote).contains("exceeds the address space"), "{counts:?}");
+        }
+    }
+}
