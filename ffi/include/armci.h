@@ -62,8 +62,9 @@ int PARMCI_Init_args(int *argc, char ***argv);
 int ARMCI_Init_thread(int armci_requested);
 int PARMCI_Init_thread(int armci_requested);
 
-/* The same. `comm` stands for all ranks where a communicator of theirs is given out: it must have all ranks of the job,
-   in its order. MPI must be initialised. */
+/* The same. `comm` stands for all ranks where a communicator of theirs is given out, if this is the call that joins, and
+   lives as long as that may be. It must have all ranks of the job, in its order; any other is refused on all its ranks.
+   MPI must be initialised. */
 int ARMCI_Init_thread_comm(int armci_requested, armci_comm_t comm);
 int PARMCI_Init_thread_comm(int armci_requested, armci_comm_t comm);
 

@@ -33,7 +33,10 @@ c_functions! {
         let Some(mpi) = mpi().filter(|mpi| mpi.is_running()) else {
             return Err(Error::Job("a communicator was passed, but MPI is not there or not initialised".into()));
         };
-        member::join(threading, Some(mpi.passed(comm)))
+        let comm = mpi.passed(comm);
+        // Before the job is joined: who is refused may call again.
+        mpi.check_order(comm)?;
+        member::join(threading, Some(comm))
     };
 
     /// Whether [`ARMCI_Init`] was called, and [`ARMCI_Finalize`] not yet as often. Any thread may ask.

@@ -65,6 +65,7 @@ impl NbHandle {
 
 impl World {
     /// The tag of an operation with this handle.
+    #[inline]
     fn tag_of(&self, handle: Option<&mut NbHandle>) -> Tag {
         let Some(handle) = handle else { return self.origin().tag(Group::Implicit) };
         if *handle == NbHandle::default() {
@@ -78,6 +79,7 @@ impl World {
     ///
     /// # Errors
     /// [`Error::Refused`] if a target did not serve it.
+    #[inline]
     pub fn wait_for(&self, handle: &mut NbHandle) -> Result<()> {
         self.origin().complete(Which::Op(std::mem::take(handle).0))
     }
@@ -148,6 +150,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put`].
+    #[inline]
     #[track_caller]
     pub unsafe fn put_nb_from<T: Pod>(
         &self,
@@ -169,6 +172,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get`].
+    #[inline]
     #[track_caller]
     pub unsafe fn get_nb_into<T: Pod>(
         &self,
@@ -189,6 +193,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate`].
+    #[inline]
     #[track_caller]
     pub unsafe fn accumulate_nb_from<T: Accumulate>(
         &self,

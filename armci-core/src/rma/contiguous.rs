@@ -249,7 +249,8 @@ impl World {
         count: usize,
         target: GlobalPtr<T>,
     ) -> Result<()> {
-        let (scale, bytes) = ((T::KIND, alpha_bytes(alpha)), bytes_of::<T>(count));
+        let (alpha, bytes) = (alpha_bytes(alpha), bytes_of::<T>(count));
+        let scale = (T::KIND, &alpha);
         // SAFETY: LOCAL-SPAN.
         unsafe {
             if self.is_plain() {
@@ -267,7 +268,7 @@ impl World {
     #[track_caller]
     unsafe fn accumulate_watched(
         &self,
-        scale: (ElementKind, [u8; 16]),
+        scale: (ElementKind, &[u8; 16]),
         source: *const u8,
         bytes: usize,
         target: GlobalPtr<u8>,
@@ -282,7 +283,7 @@ impl World {
     #[inline(always)]
     unsafe fn accumulate_now(
         &self,
-        (kind, alpha): (ElementKind, [u8; 16]),
+        (kind, alpha): (ElementKind, &[u8; 16]),
         source: *const u8,
         bytes: usize,
         target: GlobalPtr<u8>,
@@ -293,12 +294,12 @@ impl World {
         if to.is_near() && target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
-            unsafe { self.transport().accumulate_row(to, source, bytes, kind, &alpha) };
+            unsafe { self.transport().accumulate_row(to, source, bytes, kind, alpha) };
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
             // SAFETY: LOCAL-SPAN; it is copied before this returns.
-            unsafe { by_message::accumulate(self, source, target, &whole, kind, alpha) }
+            unsafe { by_message::accumulate(self, source, target, &whole, kind, *alpha) }
         }
     }
 }

@@ -6,23 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#ifdef WITH_MPI
-#include <mpi.h>
-#endif
-
 static int is(const char *word, const char *other) { return strcmp(word, other) == 0; }
-
-static void start_mpi(void) {
-#ifdef WITH_MPI
-    CHECK(MPI_Init(NULL, NULL) == MPI_SUCCESS);
-#endif
-}
-
-static void end_mpi(void) {
-#ifdef WITH_MPI
-    CHECK(MPI_Finalize() == MPI_SUCCESS);
-#endif
-}
 
 /* Both see the same ranks, and both can speak. */
 static void agree(int me, int nproc) {
@@ -42,7 +26,7 @@ static void work(int me, int nproc) {
     int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
     enum { N = 1000 };
     void **base = allocate((N + 1) * sizeof(double));
-    double *mine = base[me], *there = base[right], here[N], two = 2;
+    double *mine = (double *)base[me], *there = (double *)base[right], here[N], two = 2;
     long *counter = (long *)((double *)base[0] + N), ticket;
 
     for (int i = 0; i < N; i++) here[i] = me * N + i, mine[i] = -1;
