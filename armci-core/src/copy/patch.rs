@@ -107,7 +107,7 @@ impl Patch {
 
     /// Bytes of a row after merging.
     #[inline]
-    pub(crate) fn row(&self) -> usize {
+    pub(crate) fn row_bytes(&self) -> usize {
         self.row
     }
 

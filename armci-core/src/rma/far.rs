@@ -41,7 +41,7 @@ fn access<'a>(
     patch: &Patch,
     path: Path,
 ) -> Result<Option<(region::Access, &'a Line)>> {
-    let short = patch.rows() > 1 && patch.row() < LONG_ROW;
+    let short = patch.rows() > 1 && patch.row_bytes() < LONG_ROW;
     if remote.is_near() || path == Path::Am || patch.bytes() == 0 || short {
         return Ok(None);
     }
