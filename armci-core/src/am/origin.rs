@@ -57,6 +57,8 @@ struct Sent {
     handler: u16,
     answer: Answer,
     by: By,
+    /// Whether it is on this node.
+    near: bool,
 }
 
 /// How something is under way.
@@ -137,8 +139,10 @@ pub(crate) struct Origin {
     free: Cell<u32>,
     /// What each taken slot was used for.
     sent: RefCell<[Option<Sent>; REQUEST_SLOTS]>,
-    /// Detached messages under way.
+    /// Detached messages and accesses under way; and those of them that are to this node, which alone an access in
+    /// place may have to wait for.
     detached: Cell<usize>,
+    detached_near: Cell<usize>,
     /// For each slot, the places that a list of segments lands at.
     places: [RefCell<Vec<*mut u8>>; REQUEST_SLOTS],
     /// The number of the operation, or scope, that began last.
@@ -177,6 +181,7 @@ impl Origin {
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
+            detached_near: Cell::new(0),
             places: Default::default(),
             last: Cell::new(0),
             refused: RefCell::new(Vec::new()),
@@ -271,15 +276,13 @@ impl Origin {
     fn post_for(&self, message: &Outgoing<'_>, what: Outstanding, answer: Answer) {
         debug_assert!(message.staged_len <= STAGING_BYTES);
         let handler = message.handler & !LONG;
-        match self.line_to(what.target) {
-            None => self.begin(message.slot, Sent { what, handler, answer, by: By::Message }, || {
-                self.transport.send(self.context, what.target, message)
-            }),
+        let line = self.line_to(what.target);
+        let sent = Sent { what, handler, answer, by: By::Message, near: line.is_none() };
+        match line {
+            None => self.begin(message.slot, sent, || self.transport.send(self.context, what.target, message)),
             Some(line) => {
                 self.order_behind_accesses(handler, &what);
-                self.begin(message.slot, Sent { what, handler, answer, by: By::Message }, || {
-                    line.send(what.target, message)
-                });
+                self.begin(message.slot, sent, || line.send(what.target, message));
             }
         }
     }
@@ -291,6 +294,7 @@ impl Origin {
         self.sent.borrow_mut()[slot] = Some(sent);
         if sent.detached() {
             self.detached.set(self.detached.get() + 1);
+            self.detached_near.set(self.detached_near.get() + usize::from(sent.near));
         }
         let mut attempts = 0;
         while send() == Err(Again) {
@@ -324,7 +328,7 @@ impl Origin {
     ) {
         let Some(line) = self.line_to(what.target) else { unreachable!("a rank of this node") };
         let answer = if from.is_null() { Answer::Acknowledgement } else { Answer::Awaited };
-        let sent = Sent { what, handler: builtin::PUT, answer, by: By::Access(len) };
+        let sent = Sent { what, handler: builtin::PUT, answer, by: By::Access(len), near: false };
         // SAFETY: the caller's promise.
         self.begin(slot, sent, || unsafe { line.write(slot, what.target, access, offset, from, len) });
     }
@@ -348,7 +352,8 @@ impl Origin {
         // What is straight is not unpacked.
         let rows = usize::from(!straight);
         let landing = Landing::Rows { first: to, stride: len, row: len, rows };
-        let sent = Sent { what, handler: builtin::GET, answer: Answer::Data { tag, landing }, by: By::Access(len) };
+        let answer = Answer::Data { tag, landing };
+        let sent = Sent { what, handler: builtin::GET, answer, by: By::Access(len), near: false };
         let to = if straight { to } else { std::ptr::null_mut() };
         // SAFETY: the caller's promise.
         self.begin(slot, sent, || unsafe { line.read(slot, what.target, access, offset, to, len) });
@@ -448,10 +453,10 @@ impl Origin {
         }
     }
 
-    /// Before an operation by remote memory access: waits for what its order demands.
+    /// Before an access in place, on this node: waits for what its order demands.
     #[inline]
     pub(crate) fn order(&self, target: usize, region: RegionId, access: Access) {
-        if self.detached.get() != 0 {
+        if self.detached_near.get() != 0 {
             self.order_behind(target, region, access, |_| false);
         }
     }
@@ -635,6 +640,7 @@ impl Origin {
                 self.note(refusal);
             }
             self.detached.set(self.detached.get() - 1);
+            self.detached_near.set(self.detached_near.get() - usize::from(sent.near));
             self.release(slot);
         }
     }
