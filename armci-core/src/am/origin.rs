@@ -87,7 +87,16 @@ impl Sent {
         !matches!(self.answer, Answer::Awaited)
     }
 
-    /// The get it belongs to.
+    /// Whether it changes something at its target, perhaps.
+    fn changes(&self) -> bool {
+        match self.answer {
+            Answer::Acknowledgement => true,
+            Answer::Data { .. } => self.what.access == Access::Put,
+            Answer::Awaited => false,
+        }
+    }
+
+    /// The get, or the put that is still being read, it belongs to.
     fn tag(&self) -> Option<Tag> {
         match self.answer {
             Answer::Data { tag, .. } => Some(tag),
@@ -314,10 +323,10 @@ impl Origin {
     }
 
     /// Writes `len` bytes of a claimed slot's chunk, or of `from` if that is not null, to `offset` of a part of a region
-    /// on another node; detached if from the chunk, or else to be [collected](Origin::collect).
+    /// on another node. From the chunk it is locally complete at once, otherwise when its tag has been waited for.
     ///
     /// # Safety
-    /// The place is there to be written; `from` is readable until it was collected.
+    /// The place is there to be written; `from` is readable until it was waited for.
     pub(crate) unsafe fn write(
         &self,
         slot: usize,
@@ -325,9 +334,12 @@ impl Origin {
         access: region::Access,
         offset: u64,
         (from, len): (*const u8, usize),
+        tag: Tag,
     ) {
         let Some(line) = self.line_to(what.target) else { unreachable!("a rank of this node") };
-        let answer = if from.is_null() { Answer::Acknowledgement } else { Answer::Awaited };
+        // Nothing lands here.
+        let landing = Landing::Rows { first: std::ptr::null_mut(), stride: 0, row: 0, rows: 0 };
+        let answer = if from.is_null() { Answer::Acknowledgement } else { Answer::Data { tag, landing } };
         let sent = Sent { what, handler: builtin::PUT, answer, by: By::Access(len), near: false };
         // SAFETY: the caller's promise.
         self.begin(slot, sent, || unsafe { line.write(slot, what.target, access, offset, from, len) });
@@ -380,7 +392,7 @@ impl Origin {
     pub(crate) fn fence(&self, target: Option<usize>) -> Result<()> {
         let at_target = |rank| target.is_none_or(|target| target == rank);
         if self.detached.get() != 0 {
-            let concerns = |sent: &Sent| matches!(sent.answer, Answer::Acknowledgement) && at_target(sent.what.target);
+            let concerns = |sent: &Sent| sent.changes() && at_target(sent.what.target);
             self.reap();
             if self.any_sent(concerns) {
                 let mut counts = self.conflicts.get();

@@ -159,9 +159,9 @@ impl World {
         target: GlobalPtr<T>,
         handle: Option<&mut NbHandle>,
     ) -> Result<()> {
-        self.tag_of(handle);
+        let completion = Completion::Later(self.tag_of(handle));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.put_from(source, count, target) }
+        unsafe { self.put_from_by(source, count, target, completion) }
     }
 
     /// Starts a get of `count` elements (`ARMCI_NbGet`).
@@ -223,9 +223,9 @@ impl World {
         shape: &Strided<'_>,
         handle: Option<&mut NbHandle>,
     ) -> Result<()> {
-        self.tag_of(handle);
+        let completion = Completion::Later(self.tag_of(handle));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.put_strided_from(source, target, shape) }
+        unsafe { self.put_strided_by(source, target, shape, completion) }
     }
 
     /// Starts a get into a patch (`ARMCI_NbGetS`).

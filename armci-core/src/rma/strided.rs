@@ -214,11 +214,28 @@ impl World {
         target: GlobalPtr<T>,
         shape: &Strided<'_>,
     ) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.put_strided_by(source, target, shape, Completion::OnReturn) }
+    }
+
+    /// [`World::put_strided_from`], locally complete when that says.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN, until the put is locally complete.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn put_strided_by<T: Pod>(
+        &self,
+        source: *const T,
+        target: GlobalPtr<T>,
+        shape: &Strided<'_>,
+        completion: Completion,
+    ) -> Result<()> {
         let (mut checked, target) = (Checked::nothing(), target.cast());
         shape.check(size_of::<T>(), Way::Out, &mut checked)?;
         let patch = &checked.patch;
         // SAFETY: LOCAL-SPAN.
-        let put = || unsafe { self.put_patch(source.cast(), target, patch, checked.remote_span as u64) };
+        let put = || unsafe { self.put_patch(source.cast(), target, patch, checked.remote_span as u64, completion) };
         if self.is_plain() {
             return put();
         }
@@ -228,7 +245,14 @@ impl World {
 
     /// # Safety
     /// LOCAL-SPAN for `patch` at `source`, which reaches `span` bytes at the target.
-    unsafe fn put_patch(&self, source: *const u8, target: GlobalPtr<u8>, patch: &Patch, span: u64) -> Result<()> {
+    unsafe fn put_patch(
+        &self,
+        source: *const u8,
+        target: GlobalPtr<u8>,
+        patch: &Patch,
+        span: u64,
+        completion: Completion,
+    ) -> Result<()> {
         let to = self.resolve(target, span)?;
         self.count().put(patch.bytes());
         if to.is_near() && target.region.index < self.direct().put.get() {
@@ -238,7 +262,7 @@ impl World {
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { far::put(self, to, source, target, patch) }
+            unsafe { far::put(self, to, source, target, patch, completion) }
         }
     }
 
