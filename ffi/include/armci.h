@@ -68,6 +68,10 @@ int PARMCI_Init_thread(int armci_requested);
 int ARMCI_Init_thread_comm(int armci_requested, armci_comm_t comm);
 int PARMCI_Init_thread_comm(int armci_requested, armci_comm_t comm);
 
+/* The same without threads: Global Arrays 5.9 joins with it, where a program passes a communicator. */
+int ARMCI_Init_mpi_comm(armci_comm_t comm);
+int PARMCI_Init_mpi_comm(armci_comm_t comm);
+
 /* Whether there were more calls of ARMCI_Init than of ARMCI_Finalize. Any thread may ask, at any time. */
 int ARMCI_Initialized(void);
 int PARMCI_Initialized(void);

@@ -67,7 +67,7 @@ fn ranks_are_those_of_comm_world(mpi: Mpi) {
     for mpi in installed(&[mpi]) {
         let program = compile(Some(mpi), &format!("{}-order", mpi.name));
         for ranks in 1..=4 {
-            for first in ["mpi", "armci"] {
+            for first in ["mpi", "armci", "comm"] {
                 for last in ["mpi", "armci"] {
                     let child = launcher(mpi, ranks).arg(&program).args([first, last, "work"]).spawn().unwrap();
                     all_done(&wait(child, LIMIT), mpi, ranks);

@@ -1,5 +1,6 @@
 /* A program that uses ARMCI, and perhaps MPI: beside_mpi FIRST LAST HOW
-   FIRST initialises first, and LAST finalises last: mpi or armci (without MPI, both say armci).
+   FIRST initialises first, and LAST finalises last: mpi or armci (without MPI, both say armci). If FIRST is comm, it is MPI,
+   and its ranks join by a communicator.
    HOW: work; child: the same, and start a program; counted: the same, joined once more than left; stay; or how the highest rank leaves before its time. */
 #include "check.h"
 
@@ -7,6 +8,22 @@
 #include <unistd.h>
 
 static int is(const char *word, const char *other) { return strcmp(word, other) == 0; }
+
+/* Joins by a duplicate of MPI's world, which then stands for all ranks. */
+static int join_by_communicator(void) {
+#ifdef WITH_MPI
+    MPI_Comm comm;
+    ARMCI_Group world;
+    start_mpi();
+    CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
+    if (ARMCI_Init_mpi_comm(comm) != 0) return 1;
+    ARMCI_Group_get_world(&world);
+    CHECK(armci_group_comm(&world) == comm);
+    return 0;
+#else
+    return 1;
+#endif
+}
 
 /* Both see the same ranks, and both can speak. */
 static void agree(int me, int nproc) {
@@ -67,7 +84,7 @@ int main(int argc, char **argv) {
     if (argc != 4) return 97;
     const char *first = argv[1], *last = argv[2], *how = argv[3];
     if (is(first, "mpi")) start_mpi();
-    if (ARMCI_Init() != 0) return 96;
+    if ((is(first, "comm") ? join_by_communicator() : ARMCI_Init()) != 0) return 96;
     if (is(first, "armci")) start_mpi();
     if (is(how, "counted") && ARMCI_Init() != 0) return 93;
     int me = armci_msg_me(), nproc = armci_msg_nproc();

@@ -150,6 +150,7 @@ static void the_rest(void) {
 int main(void) {
     int x = 0;
     REFUSED(ARMCI_Put(&x, &x, sizeof x, 0)); /* before ARMCI_Init */
+    REFUSED(ARMCI_Init_mpi_comm((armci_comm_t)0)); /* no MPI, or not yet */
     REFUSED(ARMCI_Init_thread_comm(0, (armci_comm_t)0)); /* no MPI, or not yet */
     start_mpi();
     CHECK(ARMCI_Init() == 0);
