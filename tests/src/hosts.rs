@@ -10,13 +10,23 @@
 //!   eth 10.77.0.2  eth 10.77.0.3
 //! ```
 //!
+//! [`crate::Ranks::hosts`] runs the body of a test on such hosts.
+//!
 //! Guaranteed: the names are of this process, and nothing is made in its own namespace, so that tests at the same time, or
 //! the machine's own network, are not in each other's way. All is removed when the value is dropped; what a killed test
 //! has left is removed by the next. Where namespaces may not be made, [`Hosts::make`] says so and returns nothing.
 
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use armci_core::job;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::place::AGENT;
 
 /// What all names begin with.
 const PREFIX: &str = "armci-";
@@ -114,13 +124,36 @@ impl Hosts {
         command
     }
 
+    /// Runs something on a thread in the hub, as a launcher is.
+    ///
+    /// # Panics
+    /// If the hub is gone, or `run` panics.
+    pub fn within_hub<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        let hub = File::open(Self::file(&self.hub())).expect("the hub is there");
+        let entered = move || {
+            move_into_link_name_space(hub.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("whoever made it may enter");
+            run()
+        };
+        std::thread::scope(|scope| scope.spawn(entered).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// For a job of this program: its own file is the agent, too, with these arguments.
+    pub(crate) fn of_this_program(&self, args: &[&str]) -> armci_core::Result<job::Hosts> {
+        let this = std::env::current_exe().map_err(|error| armci_core::Error::Job(error.to_string()))?;
+        let agent = ["env".into(), format!("{AGENT}=1").into(), this.into_os_string()];
+        let agent = agent.into_iter().chain(args.iter().map(OsString::from));
+        Ok(job::Hosts::list(&self.names.join(","))?.remote_shell(["ip", "netns", "exec"]).agent(agent))
+    }
+
     /// Takes a host's line down, as if its cable were pulled: whatever is sent either way is lost.
     ///
     /// # Panics
     /// If that fails.
     pub fn pull(&self, host: usize) {
         let (hub, line) = (self.hub(), line(host));
-        ip(&["-n", &hub, "link", "set", "dev", &line, "down"]).unwrap_or_else(|why| panic!("taking {line} down: {why}"));
+        ip(&["-n", &hub, "link", "set", "dev", &line, "down"])
+            .unwrap_or_else(|why| panic!("taking {line} down: {why}"));
     }
 }
 
@@ -144,7 +177,10 @@ fn line(host: usize) -> String {
 
 /// Removes the namespaces of test processes that do not live any more.
 fn remove_left_behind() {
-    let names = std::fs::read_dir(NAMESPACES).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names = std::fs::read_dir(NAMESPACES)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     for name in names {
         let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if process.is_some_and(|process| !PathBuf::from(format!("/proc/{process}")).exists()) {

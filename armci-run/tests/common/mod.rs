@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -55,6 +55,19 @@ impl Run {
             .args(arguments);
         run.command = Self::observed(shell, &run.mark);
         run
+    }
+
+    /// A command that ends in `armci-run`, with these arguments.
+    pub fn within(mut command: Command, arguments: &[&str]) -> Self {
+        let mut run = Self::new(&[]);
+        command.args(arguments);
+        run.command = Self::observed(command, &run.mark);
+        run
+    }
+
+    pub fn in_directory(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
+        self
     }
 
     /// `armci-run -n RANKS` of this test binary, whose test `test` will find itself in `role`.

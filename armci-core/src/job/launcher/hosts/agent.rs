@@ -18,8 +18,8 @@ use super::super::watch::Watch;
 use super::super::{Bind, Job};
 use super::call::{self, Call, Plan, Reader, Words};
 use super::greeting::{self, Introduction, VERSION};
-use super::keep_alive;
-use super::upstream::{Report, Upstream};
+use super::upstream::{self, Report, Upstream};
+use super::{HEADS_SILENCE, keep_alive};
 use crate::error::{Error, Result};
 
 /// How long an address may take to answer, and to show that it is the head.
@@ -49,13 +49,12 @@ fn serve() -> Result<i32> {
     let share = loop {
         match greeted.receive(None) {
             Ok(Frame { kind: Kind::Start, payload }) => break decode_share(&payload).ok_or_else(call::no_call)?,
-            Ok(_) => {}
-            // The head is gone, or has ended the job, and says so itself.
-            Err(_) => return Ok(1),
+            Ok(word) if !upstream::is_end(&word) => {}
+            // The head has ended the job, and says so itself, or is gone.
+            _ => return Ok(1),
         }
     };
     let plan = Plan::decode(&call.plan).ok_or_else(call::no_call)?;
-    let upstream = |line| Upstream::new(line);
     let line = greeted.into_line();
     if let Err(error) = std::env::set_current_dir(&plan.directory) {
         return Ok(give_up(
@@ -68,7 +67,7 @@ fn serve() -> Result<i32> {
         ));
     }
     let job = plan.job(share.ranks)?;
-    Ok(Watch::over_ranks(&job, Part::Host(share), Some(upstream(line)))?.until_the_end()?.code)
+    Ok(Watch::over_ranks(&job, Part::Host(share), Some(Upstream::new(line)))?.until_the_end()?.code)
 }
 
 /// Tells the head why nothing can be started here.
@@ -111,7 +110,7 @@ fn call_back(call: &Call) -> Result<Option<Greeted>> {
 fn greet(address: SocketAddr, call: &Call) -> Result<Option<Greeted>> {
     let connecting = |source| Error::System { call: "connecting", source };
     let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(connecting)?;
-    keep_alive(&stream)?;
+    keep_alive(&stream, HEADS_SILENCE)?;
     let mut greeted = Greeted { stream, frames: Frames::default() };
     let challenge = greeted.receive(Some(PATIENCE))?;
     let number = random()?;

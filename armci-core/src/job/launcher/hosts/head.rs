@@ -6,7 +6,7 @@
 //! in. A host that does not call back, is lost or breaks the rules ends the job, by name.
 
 use std::io::Stdin;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Stdio;
@@ -102,7 +102,7 @@ pub(in super::super) enum Token {
 pub(in super::super) fn start<'a>(job: &'a Job, hosts: &Hosts) -> Result<Watch<'a, Head>> {
     let dealt = hosts.deal(job.ranks)?;
     let addresses = addresses::to_be_called_at(hosts.address.as_deref())?;
-    let door = listen(hosts.address.as_deref())?;
+    let door = listen(&addresses)?;
     let port = door.local_addr().map_err(|source| Error::System { call: "getsockname", source })?.port();
     let secret = Secret::invent()?;
     let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
@@ -174,12 +174,13 @@ fn is_carried(name: &str) -> bool {
         || ["PATH", "LD_LIBRARY_PATH"].contains(&name)
 }
 
-/// Listens at an address of this host, if one was asked for, else at all.
-fn listen(asked: Option<&str>) -> Result<TcpListener> {
-    // An address of another machine, which passes on to us, cannot be listened at; an interface has no one address.
-    let at = asked.and_then(|asked| asked.parse().ok()).map(|address| SocketAddr::new(address, 0));
-    let anywhere = [SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), (Ipv4Addr::UNSPECIFIED, 0).into()];
-    let candidates: Vec<_> = at.into_iter().chain(anywhere).collect();
+/// Listens at the address that agents are to call, if it is one, else at all.
+fn listen(addresses: &[IpAddr]) -> Result<TcpListener> {
+    let only = addresses.first().filter(|_| addresses.len() == 1).copied();
+    // An address of another machine, which passes on to us, cannot be listened at.
+    let six = addresses.iter().any(IpAddr::is_ipv6).then_some(Ipv6Addr::UNSPECIFIED.into());
+    let candidates = [only, six, Some(Ipv4Addr::UNSPECIFIED.into())].into_iter().flatten();
+    let candidates: Vec<_> = candidates.map(|address| SocketAddr::new(address, 0)).collect();
     let listening = TcpListener::bind(&candidates[..]).and_then(|door| door.set_nonblocking(true).map(|()| door));
     listening.map_err(|source| Error::System { call: "listening for other hosts", source })
 }
@@ -237,7 +238,7 @@ impl Head {
                     return Some(Verdict { code: 1, failed: None, pid: 0, why });
                 }
             };
-            if let (Ok(()), Ok(challenge)) = (keep_alive(&stream), random()) {
+            if let (Ok(()), Ok(challenge)) = (keep_alive(&stream, SILENCE), random()) {
                 let mut line = Line::new(OwnedFd::from(stream));
                 line.send(greeting::challenge(challenge).into());
                 if self.strangers.len() == STRANGERS {

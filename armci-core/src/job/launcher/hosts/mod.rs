@@ -148,9 +148,12 @@ fn is_plain(word: &OsStr) -> bool {
 
 /// How long a host may be silent. The kernel asks it, so that a program that is stopped or computes is no lost host.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How long the head may be: longer, so that where both live, and only the way between them is cut, the head is the first
+/// to know, and says so.
+const HEADS_SILENCE: Duration = Duration::from_secs(8);
 
-/// Lets the kernel end a connection whose other end does not answer any more.
-fn keep_alive(socket: impl AsFd) -> Result<()> {
+/// Lets the kernel end a connection whose other end has not answered for so long.
+fn keep_alive(socket: impl AsFd, silence: Duration) -> Result<()> {
     let socket = socket.as_fd();
     let set = || {
         sockopt::set_tcp_nodelay(socket, true)?;
@@ -158,7 +161,7 @@ fn keep_alive(socket: impl AsFd) -> Result<()> {
         sockopt::set_tcp_keepidle(socket, Duration::from_secs(2))?;
         sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))?;
         sockopt::set_tcp_keepcnt(socket, 3)?;
-        sockopt::set_tcp_user_timeout(socket, SILENCE.as_millis() as u32)
+        sockopt::set_tcp_user_timeout(socket, silence.as_millis() as u32)
     };
     set().map_err(|errno| Error::system("setsockopt on the line to another host", errno))
 }

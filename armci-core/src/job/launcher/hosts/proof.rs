@@ -93,7 +93,7 @@ mod tests {
     fn and_the_standard_librarys() {
         use std::hash::{Hasher, SipHasher};
         for length in 0..40 {
-            let message: Vec<u8> = (0..length).map(|byte| byte * 7).collect();
+            let message: Vec<u8> = (0..length).map(|byte: u8| byte.wrapping_mul(7)).collect();
             let mut theirs = SipHasher::new_with_keys(3, 5);
             theirs.write(&message);
             assert_eq!(sip_hash([3, 5], &message), theirs.finish(), "{length}");

@@ -141,6 +141,11 @@ pub(super) fn signal(signal: Signal) -> Vec<u8> {
     Frame::encode(Kind::Signal, &(signal.as_raw() as u64).to_le_bytes())
 }
 
+/// Whether the head ends the job by this word.
+pub(super) fn is_end(frame: &Frame) -> bool {
+    frame.kind == Kind::Signal && matches!(signal_of(frame), Some(Signal::TERM | Signal::KILL))
+}
+
 /// The signal it stands for: one of those that heads send.
 fn signal_of(frame: &Frame) -> Option<Signal> {
     let number = Reader(&frame.payload).number()?;
