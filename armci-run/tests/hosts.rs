@@ -464,3 +464,30 @@ fn a_list_may_stand_in_a_file_and_blocks_follow_it() {
         [0, 1, 1, 1].iter().enumerate().map(|(rank, host)| format!("[{rank}] {}", names[*host])).collect();
     assert_eq!(lines, expected, "{}", ended.stderr);
 }
+
+#[test]
+fn ranks_of_other_launchers_know_their_place_on_hosts_too() {
+    let Some(hosts) = Hosts::make(2) else { return };
+    // ssh's options, if any, the host, and a command for its shell.
+    let text =
+        "while [ \"${1#-}\" != \"$1\" ]; do shift; done\nhost=$1; shift\nexec ip netns exec \"$host\" sh -c \"$*\"";
+    let shell = script("shell", text);
+    let shell = shell.to_str().unwrap();
+    let list = hosts.list(2);
+    let open_mpi =
+        ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", shell, "-H", &list];
+    let mpich = ["mpiexec.hydra", "-launcher", "ssh", "-launcher-exec", shell, "-iface", "bridge0", "-hosts", &list];
+    for launcher in [&open_mpi[..], &mpich] {
+        let there = std::process::Command::new(launcher[0]).arg("--version").output();
+        if !there.is_ok_and(|said| said.status.success()) {
+            eprintln!("SKIPPED: {} is not installed", launcher[0]);
+            continue;
+        }
+        let program = this("ranks_know_their_place_and_exchange");
+        let words = [&["60"], launcher, &["-n", "4"], &program.each_ref().map(String::as_str)].concat();
+        let ended = Run::within(hosts.in_hub("timeout"), &words).acting("2").end();
+        assert_eq!(ended.code, Some(0), "{}: {}{}", launcher[0], ended.stdout, ended.stderr);
+        assert_eq!(ended.stdout.matches("running 1 test").count(), 4, "{}", ended.stdout);
+    }
+    std::fs::remove_file(shell).unwrap();
+}
