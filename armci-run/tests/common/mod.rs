@@ -16,6 +16,8 @@ use rustix::process::{Pid, Signal};
 
 /// Names the mark.
 const MARK: &str = "ARMCI_RUN_TEST_MARK";
+/// No job here takes so long.
+const LIMIT: Duration = Duration::from_secs(120);
 /// Names the role that this test binary plays when it is a rank.
 const ROLE: &str = "ARMCI_RUN_TEST_ROLE";
 
@@ -173,8 +175,18 @@ impl Running {
 
     pub fn end(self) -> Ended {
         let begin = Instant::now();
+        let launcher = Pid::from_child(&self.child);
+        let (ended, has_ended) = std::sync::mpsc::channel::<()>();
+        let limit = std::thread::spawn(move || {
+            if has_ended.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                // Its ranks end with it, and the test fails by its code.
+                let _ = rustix::process::kill_process(launcher, Signal::KILL);
+            }
+        });
         let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
         let after = begin.elapsed();
+        drop(ended);
+        limit.join().unwrap();
         nobody_is_left(&self.mark);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr), after }
