@@ -150,7 +150,6 @@ static void the_rest(void) {
 int main(void) {
     int x = 0;
     REFUSED(ARMCI_Put(&x, &x, sizeof x, 0)); /* before ARMCI_Init */
-    REFUSED(ARMCI_Init_mpi_comm((armci_comm_t)0)); /* no MPI, or not yet */
     REFUSED(ARMCI_Init_thread_comm(0, (armci_comm_t)0)); /* no MPI, or not yet */
     start_mpi();
     CHECK(ARMCI_Init() == 0);
@@ -167,6 +166,7 @@ int main(void) {
     vectors_and_words();
     memory();
     the_rest();
+    REFUSED(ARMCI_Init_mpi_comm((armci_comm_t)0)); /* no MPI, or no communicator */
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, from_another_thread, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
