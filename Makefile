@@ -4,10 +4,10 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages build demo test models lint bench doc install
+.PHONY: help packages build demo test ga-tests nwchem-test models lint bench doc install
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 packages:
 	@scripts/install-packages build
@@ -26,6 +26,18 @@ test: packages ## all tests, and the models of every lock-free structure
 	$(CARGO) test --workspace
 	@$(MAKE) --no-print-directory models
 
+ga-tests: packages ## Global Arrays' own test programs, beside ARMCI-MPI (fetches their source, or GA_SOURCE=DIR)
+	@scripts/install-packages peers
+	@command -v m4 >/dev/null || { echo "ga-tests: needs m4"; exit 1; }
+	$(CARGO) build --release -p armci-ffi
+	ffi/tests/clients/global-arrays/own-tests --armci $(TARGET)/release --work $(TARGET)/ga-tests $(GA_TESTS)
+
+nwchem-test: packages ## Debian's NWChem, built on libarmci and run beside ARMCI-MPI (10 to 20 minutes, 1.5 GB in target/nwchem)
+	@$(MAKE) --no-print-directory install DESTDIR= PREFIX=$(abspath $(TARGET))/nwchem/prefix
+	@ffi/tests/clients/nwchem/build $(TARGET)/nwchem/build $(TARGET)/nwchem/prefix >$(TARGET)/nwchem/build.log 2>&1 || \
+		{ tail -n 20 $(TARGET)/nwchem/build.log; exit 1; }
+	@ffi/tests/clients/nwchem/run $(TARGET)/nwchem/build
+
 models: packages ## the loom models alone
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom $(CARGO) test -p armci-core --lib loom_models
 
@@ -33,9 +45,9 @@ lint: packages ## formatting and clippy, as CI wants them
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global Arrays, in one run
+bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global Arrays; the C library likewise
 	@scripts/install-packages peers || echo "going on without the peers"
-	@$(CARGO) build --release -p benches
+	@$(CARGO) build --release -p benches -p armci-ffi
 	@$(TARGET)/release/armci-bench
 
 doc: packages ## the documentation of all crates

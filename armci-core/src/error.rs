@@ -137,8 +137,8 @@ pub enum Error {
     /// The machine has not enough memory for an allocation.
     #[error(
         "rank {rank} asked for {asked} bytes, but the ranks of this node already hold {granted} of the {limit} bytes \
-         they may use (available memory and every cgroup limit, less a margin): use fewer ranks per node, \
-         smaller arrays, or a node with more memory"
+         they may use (ARMCI_MEMORY, or without it available memory and every cgroup limit, less a margin): use fewer \
+         ranks per node, smaller arrays, or a node with more memory"
     )]
     Memory {
         /// The rank whose part could not be had.

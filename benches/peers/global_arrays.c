@@ -1,8 +1,11 @@
-/* The peer's side of the rows on arrays: the measurements of arrays.rs through the C interface of Global Arrays.
+/* The measurements of arrays.rs through the C interface of Global Arrays, on whichever ARMCI it is linked with.
  * Prints the same lines: {"name":"array_put_8","median":4.1,"p99":4.4}, in nanoseconds per call. Rank 1 works on what
  * rank 0 owns, or, with four ranks, on what all own.
  *
- * usage: global_arrays (pair|spread) SAMPLES WINDOW_MS
+ * usage: global_arrays (pair|asleep|own|spread) SAMPLES WINDOW_MS
+ *
+ * "asleep": while the owner sleeps, and so leaves its core to whoever serves for it. "own": linked with nothing.c, what
+ * Global Arrays itself takes.
  */
 #include <ga.h>
 #include <macdecls.h>
@@ -66,15 +69,45 @@ static void sample(const char *name, void (*call)(void), int count, int batch, i
     fflush(stdout);
 }
 
+static void small(void) {
+    patch(11, 40, 1, 1);
+    sample("array_put_8", put, samples, 100, 1);
+    sample("array_get_8", get, samples, 100, 1);
+    patch(11, 40, 1, 2);
+    sample("array_put_16", put, samples, 100, 1);
+    sample("array_get_16", get, samples, 100, 1);
+    sample("array_add", draw, samples, 100, 1);
+}
+
+static void own(void) {
+    if (rank == 1) small();
+#ifdef ON_NOTHING
+    extern long armci_nothing_calls;
+    if (rank == 1 && armci_nothing_calls == 0) GA_Error("Global Arrays does not call what nothing.c has", 1);
+#endif
+    GA_Sync();
+}
+
+/* The owner looks once a millisecond whether rank 1 has written that it is done. */
+static void asleep(void) {
+    int at[2] = {0, 0}, row[1] = {1};
+    long done = 1;
+    if (rank == 1) {
+        small();
+        NGA_Put(counters, at, at, &done, row);
+    } else {
+        long *flag;
+        struct timespec pause = {0, 1000000};
+        NGA_Access(counters, at, at, &flag, row);
+        while (*(volatile long *)flag == 0) nanosleep(&pause, NULL);
+        NGA_Release(counters, at, at);
+    }
+    GA_Sync();
+}
+
 static void pair(void) {
     if (rank == 1) {
-        patch(11, 40, 1, 1);
-        sample("array_put_8", put, samples, 100, 1);
-        sample("array_get_8", get, samples, 100, 1);
-        patch(11, 40, 1, 2);
-        sample("array_put_16", put, samples, 100, 1);
-        sample("array_get_16", get, samples, 100, 1);
-        sample("array_add", draw, samples, 100, 1);
+        small();
         patch(50, 70, SIDE, SIDE);
         sample("array_patch", get, samples / 2, 4, 1);
     }
@@ -94,7 +127,7 @@ static void spread(void) {
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     if (argc != 4) {
-        fprintf(stderr, "usage: %s (pair|spread) SAMPLES WINDOW_MS\n", argv[0]);
+        fprintf(stderr, "usage: %s (pair|asleep|own|spread) SAMPLES WINDOW_MS\n", argv[0]);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     GA_Initialize();
@@ -114,11 +147,10 @@ int main(int argc, char **argv) {
     GA_Zero(counters);
     GA_Sync();
 
-    if (strcmp(argv[1], "spread") == 0) {
-        spread();
-    } else {
-        pair();
-    }
+    if (strcmp(argv[1], "spread") == 0) spread();
+    else if (strcmp(argv[1], "asleep") == 0) asleep();
+    else if (strcmp(argv[1], "own") == 0) own();
+    else pair();
 
     GA_Destroy(counters);
     GA_Destroy(array);

@@ -70,6 +70,12 @@ impl Figures {
         self.0.extend(other.0);
     }
 
+    /// The same figures under longer names.
+    #[must_use]
+    pub fn with_prefix(self, prefix: &str) -> Self {
+        Figures(self.0.into_iter().map(|(name, figure)| (format!("{prefix}{name}"), figure)).collect())
+    }
+
     /// The figure of this name.
     pub fn get(&self, name: &str) -> Option<Figure> {
         self.0.get(name).copied()

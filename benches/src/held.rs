@@ -10,6 +10,7 @@ impl Row {
     pub fn limit<'a>(&self, report: &'a Report) -> Option<(&'a str, Figure)> {
         match self.limit? {
             Limit::Machine(name) => Some(("", report.machine.get(name)?)),
+            Limit::Peer(name) => Some(("", report.peer.get(name)?)),
             Limit::Ours(name) => Some(("", report.ours.get(name)?)),
             Limit::Best => beside::best(&report.ours, self.name),
         }

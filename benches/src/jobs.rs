@@ -50,7 +50,7 @@ const PAIR: Configuration = Configuration {
 };
 
 /// The settings that are made for every job, whatever the environment says: the defaults.
-const DEFAULTS: [(&str, &str); 11] = [
+pub const DEFAULTS: [(&str, &str); 11] = [
     ("ARMCI_PROTOCOL", "rma"),
     ("ARMCI_PROGRESS", "thread"),
     ("ARMCI_SPIN", ""),
@@ -178,8 +178,12 @@ pub static SWEEP_JOB: Configuration = Configuration {
 };
 
 /// The configuration of this name.
-pub fn find(name: &str) -> Option<&'static Configuration> {
-    JOBS.iter().chain([&SWEEP_JOB]).find(|configuration| configuration.name == name)
+///
+/// # Errors
+/// [`Error::Configuration`] if there is none.
+pub fn find(name: &str) -> Result<&'static Configuration> {
+    let found = JOBS.iter().chain([&SWEEP_JOB]).find(|configuration| configuration.name == name);
+    found.ok_or_else(|| Error::Configuration(name.into()))
 }
 
 impl Configuration {

@@ -3,7 +3,7 @@
 //! ```text
 //!   armci-bench ----+-- machine   threads of its own: the limits          \
 //!                   +-- jobs      its own ranks, once per configuration    } in turn, several rounds
-//!                   +-- peer      ARMCI-MPI, Global Arrays (Open MPI)     /
+//!                   +-- programs  in C: on ARMCI-MPI, on our library, ... /
 //!                   +-- table, json
 //! ```
 //!
@@ -20,6 +20,8 @@ mod arrays;
 mod barrier;
 mod beside;
 mod cached;
+mod client_rows;
+mod command;
 mod contiguous;
 mod counter;
 mod error;
@@ -38,6 +40,7 @@ mod meeting;
 mod messages;
 mod passing;
 mod peer;
+mod programs;
 mod report;
 mod row;
 mod rows;
@@ -60,7 +63,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use error::{Error, Result};
-use jobs::Configuration;
+use peer::Places;
+use programs::SETS;
 use report::{Plan, Report};
 use table::Verdict;
 use timing::Effort;
@@ -74,12 +78,18 @@ struct Arguments {
     /// One short round: to see that everything works.
     #[arg(long, global = true)]
     quick: bool,
-    /// Only this job of ours: to look into something. Not for the sweep, which has one.
-    #[arg(long, value_name = "JOB", value_parser = PossibleValuesParser::new(jobs::JOBS.iter().map(|job| job.name)))]
+    /// Only this job of ours, or these C programs: to look into something. Not for the sweep, which has one job.
+    #[arg(long, value_name = "JOB", value_parser = PossibleValuesParser::new(names()))]
     only: Option<String>,
     /// Leave the peer out.
     #[arg(long, global = true)]
     no_peer: bool,
+    /// The library whose C interface is measured, if not the libarmci.so beside this program.
+    #[arg(long, value_name = "FILE")]
+    libarmci: Option<PathBuf>,
+    /// The prefix of a Global Arrays that was built for Open MPI with `./configure --with-mpi-pr`, to measure beside.
+    #[arg(long, value_name = "DIR")]
+    mpi_pr: Option<PathBuf>,
     /// Write all figures to this file.
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -99,6 +109,11 @@ enum Action {
         /// Which configuration.
         name: String,
     },
+}
+
+/// What `--only` knows.
+fn names() -> impl Iterator<Item = &'static str> {
+    jobs::JOBS.iter().map(|job| job.name).chain(SETS.iter().map(|set| set.name))
 }
 
 fn main() -> ExitCode {
@@ -129,8 +144,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => (Plan::table(with_peer), table::render),
     };
     if let Some(only) = &arguments.only {
-        plan.jobs = vec![find(only)?];
+        plan = plan.only(only)?;
     }
+    plan.places = Places { libarmci: arguments.libarmci.clone(), mpi_pr: arguments.mpi_pr.clone() };
     interrupt::listen();
     let report = Report::take(&plan, effort, arguments.quick)?;
     // The file first: it shall be there even if nobody reads the table to its end.
@@ -148,7 +164,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// be checked; 0, all is well.
 fn check(report: &Report) -> (u8, String) {
     let with = |wanted: &[Verdict]| -> Vec<&str> {
-        let judged = rows::rows().filter(|row| row.is_judged());
+        let judged = rows::rows().filter(|row| row.is_judged() && !(row.if_there && row.limit(report).is_none()));
         judged.filter(|row| wanted.contains(&table::verdict(row, report))).map(|row| row.name).collect()
     };
     let (bad, open) = (with(&[Verdict::SlowerThanPeer, Verdict::AboveLimit]), with(&[Verdict::Open]));
@@ -168,12 +184,8 @@ fn check(report: &Report) -> (u8, String) {
     (code, remark)
 }
 
-fn find(name: &str) -> Result<&'static Configuration> {
-    jobs::find(name).ok_or_else(|| Error::Configuration(name.into()))
-}
-
 fn be_a_rank(name: &str, effort: Effort) -> Result<ExitCode> {
-    find(name)?.be_a_rank(effort)?;
+    jobs::find(name)?.be_a_rank(effort)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -191,8 +203,8 @@ mod tests {
             match row.limit {
                 Some(Limit::Ours(name)) => report.ours.add(name, Some(Figure::single(1e-3))),
                 Some(Limit::Machine(name)) => report.machine.add(name, Some(Figure::single(1e-3))),
+                Some(Limit::Peer(_)) | None => {}
                 Some(Limit::Best) => report.ours.add(format!("{}:way", row.name), Some(Figure::single(1e-3))),
-                None => {}
             }
         }
         let (code, remark) = check(&report);
@@ -202,7 +214,9 @@ mod tests {
             "{remark}"
         );
         for row in rows::rows() {
-            report.peer.add(row.name, Some(Figure::single(100.0)));
+            for name in [row.peer, row.limit.and_then(Limit::of_a_peer)].into_iter().flatten() {
+                report.peer.add(name, Some(Figure::single(100.0)));
+            }
         }
         assert_eq!(check(&report), (0, String::new()));
         report.ours.add("put_8", Some(Figure::single(200.0)));
@@ -215,5 +229,6 @@ mod tests {
         let refused = |line: &str| Arguments::try_parse_from(line.split(' ')).is_err();
         assert!(refused("armci-bench --check --no-peer") && refused("armci-bench --check --only direct"));
         assert!(refused("armci-bench --only sweep") && !refused("armci-bench --only crowd"));
+        assert!(!refused("armci-bench --only c") && !refused("armci-bench --only c-arrays --mpi-pr /opt/ga"));
     }
 }

@@ -1,107 +1,128 @@
-//! The other side: ARMCI-MPI, and Global Arrays on it, on Open MPI from the distribution's packages, each running a
-//! program of ours in `peers/`.
+//! C programs of ours in `peers/`, each on a library that it is linked with: ARMCI-MPI, and Global Arrays on it, on Open
+//! MPI from the distribution's packages; and our own, beside the same MPI or without one.
 //!
-//! A peer may be missing, may not compile, may hang or crash: each becomes a reason in its column, never an error
-//! of the run. However the run ends, `mpirun` is asked to end, and it ends its ranks; the files go with it unless the
-//! run is killed outright.
+//! A library may be missing, may not link, may hang or crash: each becomes a reason below the table, never an error of
+//! the run. However the run ends, `mpirun` is asked to end, and it ends its ranks; the files go with it unless the run
+//! is killed outright.
 
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use armci_core::job::{Bind, Job};
 use tempfile::TempDir;
 
+use crate::command::{fresh_directory, run};
 use crate::figure::Figures;
-use crate::interrupt;
+use crate::jobs::DEFAULTS;
 use crate::timing::Effort;
 
-/// The longest a peer may take for one program.
+/// The longest a program may take, or its compiler.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it may take to go after it was asked to.
-const GRACE: Duration = Duration::from_secs(3);
 
 /// What to say where Open MPI is not installed.
 pub const HOW_TO_INSTALL: &str = "apt-get install libarmci-mpi-dev libopenmpi-dev openmpi-bin (or: make bench)";
 
-/// A library that does what we do, and our program for it.
+/// A file to compile, and what is in it.
+pub type Source = (&'static str, &'static str);
+
+/// Ways to link, of which the first that works is taken.
+pub type Links = &'static [&'static [&'static str]];
+
+/// Where a library is.
+#[derive(Clone, Copy, Debug)]
+pub enum Link {
+    /// Where the compiler looks.
+    Installed(Links),
+    /// It is the one that this program was built with, or another of ours that was named.
+    Ours(Links),
+    /// In a Global Arrays on ComEx MPI-PR that was named.
+    MpiPr(Links),
+}
+
+/// A library, and our program for it.
 #[derive(Debug)]
 pub struct Library {
     /// What it is called.
     pub name: &'static str,
-    program: &'static str,
-    source: &'static str,
-    /// Ways to link with it, of which the first that works is taken.
-    links: &'static [&'static [&'static str]],
+    /// The program.
+    pub sources: &'static [Source],
+    /// Headers to find before others.
+    pub headers: &'static [Source],
+    /// Whether the program uses an MPI.
+    pub mpi: bool,
+    /// How it is compiled.
+    pub options: &'static [&'static str],
+    /// How it is linked.
+    pub link: Link,
     /// What a compiler says where it is missing.
-    signs: &'static [&'static str],
-    how_to_install: &'static str,
+    pub signs: &'static [&'static str],
+    /// What to do then.
+    pub how_to_install: &'static str,
 }
 
-static ARMCI_MPI: Library = Library {
-    name: "ARMCI-MPI",
-    program: "armci_mpi",
-    source: include_str!("../peers/armci_mpi.c"),
-    links: &[&["-larmci-openmpi"]],
-    signs: &["armci.h", "-larmci"],
-    how_to_install: HOW_TO_INSTALL,
-};
+/// Who starts the ranks.
+#[derive(Clone, Copy, Debug)]
+pub enum Start {
+    /// Open MPI's launcher, which binds them to cores or does not.
+    Mpirun {
+        /// Whether it does.
+        bound: bool,
+    },
+    /// Ours, which binds them to cores.
+    ArmciRun,
+}
 
-static GLOBAL_ARRAYS: Library = Library {
-    name: "Global Arrays",
-    program: "global_arrays",
-    source: include_str!("../peers/global_arrays.c"),
-    // The libraries of linear algebra that it names are often there without what links to them by their plain names.
-    links: &[
-        &["-lga-openmpi", "-lscalapack-openmpi", "-llapack", "-lblas", "-larmci-openmpi", "-lgfortran", "-lm"],
-        &[
-            "-lga-openmpi",
-            "-l:libscalapack-openmpi.so.2.2",
-            "-l:liblapack.so.3",
-            "-l:libblas.so.3",
-            "-larmci-openmpi",
-            "-lgfortran",
-            "-lm",
-        ],
-    ],
-    signs: &["ga.h", "-lga", "scalapack", "-larmci", "-lgfortran"],
-    how_to_install: "apt-get install libglobalarrays-dev libopenmpi-dev openmpi-bin gfortran (or: make bench)",
-};
-
-/// What a peer measures, and how it is started for that.
+/// What a library's program measures, and how it is started for that.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    library: &'static Library,
-    argument: &'static str,
-    ranks: usize,
-    bound: bool,
+    /// The library.
+    pub library: &'static Library,
+    /// What the names of its figures begin with.
+    pub prefix: &'static str,
+    /// What it measures.
+    pub argument: &'static str,
+    /// How many ranks do.
+    pub ranks: usize,
+    /// Who starts them.
+    pub start: Start,
+    /// Whether what it measures is ours.
+    pub ours: bool,
 }
 
-/// What is measured for the table.
-pub static PROGRAMS: [Program; 5] = [
-    Program { library: &ARMCI_MPI, argument: "pair", ranks: 2, bound: true },
-    Program { library: &ARMCI_MPI, argument: "barrier", ranks: 2, bound: true },
-    Program { library: &ARMCI_MPI, argument: "barrier", ranks: 8, bound: false },
-    Program { library: &GLOBAL_ARRAYS, argument: "pair", ranks: 2, bound: true },
-    Program { library: &GLOBAL_ARRAYS, argument: "spread", ranks: 4, bound: false },
-];
-/// What is measured for the sweep.
-pub static SWEEP: Program = Program { library: &ARMCI_MPI, argument: "sweep", ranks: 2, bound: true };
+/// Where libraries are that no package has.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Our shared library, if it is not beside this program.
+    pub libarmci: Option<PathBuf>,
+    /// The prefix of a Global Arrays on ComEx MPI-PR.
+    pub mpi_pr: Option<PathBuf>,
+}
 
-/// The peers of some programs: compiled, or why not.
+impl Places {
+    /// Our library.
+    fn ours(&self) -> Result<PathBuf, String> {
+        let beside = || std::env::current_exe().ok().map(|program| program.with_file_name("libarmci.so"));
+        let file = self.libarmci.clone().or_else(beside).and_then(|file| file.canonicalize().ok());
+        file.filter(|file| file.is_file()).ok_or_else(|| {
+            "there is no libarmci.so beside this program: cargo build --release -p armci-ffi, or --libarmci FILE".into()
+        })
+    }
+}
+
+/// Programs, by library: compiled, or why not.
 #[derive(Debug, Default)]
 pub struct Peers(Vec<(&'static str, Result<Peer, String>)>);
 
 impl Peers {
     /// Compiles those that these programs are of.
-    pub fn build(programs: &[Program]) -> Self {
+    pub fn build(programs: &[Program], places: &Places) -> Self {
         let mut peers = Peers::default();
         for Program { library, .. } in programs {
             if peers.0.iter().all(|(name, _)| *name != library.name) {
-                peers.0.push((library.name, Peer::build(library)));
+                peers.0.push((library.name, Peer::build(library, places)));
             }
         }
         peers
@@ -110,42 +131,46 @@ impl Peers {
     /// Runs one of the programs.
     ///
     /// # Errors
-    /// Why there are no figures, in words for its column.
+    /// Why there are no figures, in words for below the table.
     pub fn measure(&self, program: Program, effort: Effort) -> Result<Figures, String> {
         let name = program.library.name;
         let Some((_, peer)) = self.0.iter().find(|(built, _)| *built == name) else {
             return Err(format!("{name}: not asked for"));
         };
         let peer = peer.as_ref().map_err(Clone::clone);
-        peer.and_then(|peer| peer.measure(program, effort)).map_err(|reason| format!("{name}: {reason}"))
+        let figures =
+            peer.and_then(|peer| peer.measure(program, effort)).map_err(|reason| format!("{name}: {reason}"))?;
+        Ok(figures.with_prefix(program.prefix))
     }
 }
 
-/// A compiled peer; its directory goes with it.
+/// A compiled program; its directory goes with it.
 #[derive(Debug)]
 struct Peer {
     directory: TempDir,
-    mpirun: &'static str,
 }
+
+/// What a program is called in its directory.
+const PROGRAM: &str = "program";
 
 impl Peer {
     /// Compiles it; or says why there is none.
-    fn build(library: &Library) -> Result<Self, String> {
-        let find = |names: [&'static str; 2]| names.into_iter().find(|name| is_open_mpi(name));
-        let (Some(mpicc), Some(mpirun)) = (find(["mpicc.openmpi", "mpicc"]), find(["mpirun.openmpi", "mpirun"])) else {
-            return Err(format!("Open MPI is not installed: {HOW_TO_INSTALL}"));
-        };
+    fn build(library: &Library, places: &Places) -> Result<Self, String> {
         let directory = fresh_directory().map_err(|error| format!("cannot make a directory: {error}"))?;
-        let file = format!("{}.c", library.program);
-        let source = directory.path().join(&file);
-        fs::write(&source, library.source).map_err(|error| format!("cannot write {}: {error}", source.display()))?;
+        let here = directory.path();
+        for (file, text) in library.sources.iter().chain(library.headers) {
+            fs::write(here.join(file), text).map_err(|error| format!("cannot write {file}: {error}"))?;
+        }
+        let (options, links) = library.found(here, places)?;
+        let compiler = if library.mpi { open_mpi(["mpicc.openmpi", "mpicc"])? } else { "cc" };
         let mut said = String::new();
-        for link in library.links {
-            let mut compiler = Command::new(mpicc);
-            compiler.args(["-O3", &file, "-o", library.program]).args(*link).current_dir(directory.path());
-            let compiled = run(&mut compiler, directory.path(), LIMIT)?;
+        for link in links {
+            let mut command = Command::new(compiler);
+            command.args(["-O3", "-I."]).args(library.options).args(&options);
+            command.args(library.sources.iter().map(|(file, _)| file)).args(["-o", PROGRAM]);
+            let compiled = run(command.args(*link).current_dir(here), here, LIMIT)?;
             if compiled.status.is_some_and(|status| status.success()) {
-                return Ok(Peer { directory, mpirun });
+                return Ok(Peer { directory });
             }
             said = compiled.stderr;
         }
@@ -153,34 +178,75 @@ impl Peer {
         Err(if missing {
             format!("it is not installed: {}", library.how_to_install)
         } else {
-            format!("{mpicc} fails: {}", first_line(&said))
+            format!("{compiler} fails: {}", first_line(&said))
         })
     }
 
     /// Runs a program of its library.
     fn measure(&self, program: Program, effort: Effort) -> Result<Figures, String> {
-        let mut command = Command::new(self.mpirun);
-        command.args(["--oversubscribe", "--bind-to", if program.bound { "core" } else { "none" }]);
-        if rustix::process::geteuid().is_root() {
-            command.arg("--allow-run-as-root");
-        }
-        command
-            .args(["-n", &program.ranks.to_string()])
-            .arg(self.directory.path().join(program.library.program))
-            .args([program.argument, &effort.samples.to_string(), &effort.window.as_millis().to_string()]);
-        let ran = run(&mut command, self.directory.path(), LIMIT)?;
+        let file = self.directory.path().join(PROGRAM);
+        let arguments =
+            [program.argument.to_owned(), effort.samples.to_string(), effort.window.as_millis().to_string()];
         let what = format!("'{}' with {} ranks", program.argument, program.ranks);
-        match ran.status {
-            None => Err(format!("{what} did not end within {} s", LIMIT.as_secs())),
-            Some(status) if !status.success() => Err(format!("{what} failed ({status}): {}", first_line(&ran.stderr))),
-            Some(_) => Figures::parse(&ran.stdout).map_err(|error| error.to_string()),
+        let stdout = match program.start {
+            Start::Mpirun { bound } => {
+                let mut command = Command::new(open_mpi(["mpirun.openmpi", "mpirun"])?);
+                command.args(["--oversubscribe", "--bind-to", if bound { "core" } else { "none" }]);
+                if rustix::process::geteuid().is_root() {
+                    command.arg("--allow-run-as-root");
+                }
+                command.args(["-n", &program.ranks.to_string()]).arg(file).args(arguments).envs(DEFAULTS);
+                let ran = run(&mut command, self.directory.path(), LIMIT)?;
+                let status = ran.status.ok_or_else(|| format!("{what} did not end within {} s", LIMIT.as_secs()))?;
+                if !status.success() {
+                    return Err(format!("{what} failed ({status}): {}", first_line(&ran.stderr)));
+                }
+                ran.stdout
+            }
+            Start::ArmciRun => {
+                let job = Job::new(program.ranks, file).map_err(|error| error.to_string())?;
+                let job = job.args(arguments).bind(Bind::Core).no_input(true).quiet(true).timeout(LIMIT);
+                let job = DEFAULTS.iter().fold(job, |job, (name, value)| job.env(name, value));
+                let ran = job.capture_stdout(true).capture_stderr(true).run().map_err(|error| error.to_string())?;
+                if ran.code != 0 {
+                    let said = String::from_utf8_lossy(&ran.stderr);
+                    return Err(format!("{what} failed (code {}): {}", ran.code, first_line(&said)));
+                }
+                String::from_utf8_lossy(&ran.stdout).into_owned()
+            }
+        };
+        Figures::parse(&stdout).map_err(|error| error.to_string())
+    }
+}
+
+impl Library {
+    /// What the compiler must know to find it, and the ways to link with it; or why it is not there.
+    fn found(&self, directory: &Path, places: &Places) -> Result<(Vec<String>, Links), String> {
+        match self.link {
+            Link::Installed(links) => Ok((Vec::new(), links)),
+            Link::Ours(links) => {
+                let file = places.ours()?;
+                for (target, link) in [(file.as_path(), "libarmci.so.1"), (Path::new("libarmci.so.1"), "libarmci.so")] {
+                    let made = symlink(target, directory.join(link));
+                    made.map_err(|error| format!("cannot make a link to {}: {error}", target.display()))?;
+                }
+                Ok((vec!["-L.".into(), format!("-Wl,-rpath,{}", directory.display())], links))
+            }
+            Link::MpiPr(links) => {
+                let prefix =
+                    places.mpi_pr.as_ref().ok_or_else(|| format!("none was named: {}", self.how_to_install))?;
+                let prefix = prefix.canonicalize().map_err(|error| format!("{}: {error}", prefix.display()))?;
+                let prefix = prefix.display();
+                Ok((vec![format!("-I{prefix}/include"), format!("-L{prefix}/lib")], links))
+            }
         }
     }
 }
 
-/// A directory of a new, random name, which nobody else may enter; it goes when it is dropped.
-fn fresh_directory() -> std::io::Result<TempDir> {
-    tempfile::Builder::new().prefix("armci-bench-").permissions(fs::Permissions::from_mode(0o700)).tempdir()
+/// The first of these that is there, and Open MPI's.
+fn open_mpi(names: [&'static str; 2]) -> Result<&'static str, String> {
+    let found = names.into_iter().find(|name| is_open_mpi(name));
+    found.ok_or_else(|| format!("Open MPI is not installed: {HOW_TO_INSTALL}"))
 }
 
 /// Whether this compiler or launcher is there, and Open MPI's.
@@ -195,51 +261,6 @@ fn is_open_mpi(name: &str) -> bool {
             .is_ok_and(|output| ours(&output.stdout) || ours(&output.stderr))
 }
 
-/// What became of a command.
-struct Ran {
-    /// Its status; none: it had to be ended.
-    status: Option<ExitStatus>,
-    stdout: String,
-    stderr: String,
-}
-
-/// Runs a command in a process group of its own, for at most `limit` and until the run is asked to end; its output goes through files, so that nobody
-/// who outlives it can hold us up.
-fn run(command: &mut Command, directory: &Path, limit: Duration) -> Result<Ran, String> {
-    let (out, err) = (directory.join("stdout"), directory.join("stderr"));
-    let create = |path: &Path| File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()));
-    command.stdin(Stdio::null()).stdout(create(&out)?).stderr(create(&err)?).process_group(0);
-    let mut child = interrupt::tie(command)
-        .spawn()
-        .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
-    let status = wait(&mut child, limit, || interrupt::check().is_ok());
-    if status.is_none() {
-        for signal in [Signal::TERM, Signal::KILL] {
-            if let Some(group) = Pid::from_raw(child.id() as i32) {
-                let _ = kill_process_group(group, signal);
-            }
-            if wait(&mut child, GRACE, || true).is_some() {
-                break;
-            }
-        }
-    }
-    let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    Ok(Ran { status, stdout: read(&out), stderr: read(&err) })
-}
-
-/// Waits for a child, for at most `limit` and while `go_on` says so; looks every few milliseconds, which disturbs no
-/// measurement.
-fn wait(child: &mut Child, limit: Duration, go_on: impl Fn() -> bool) -> Option<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
-            Ok(None) if start.elapsed() < limit && go_on() => std::thread::sleep(Duration::from_millis(10)),
-            _ => return None,
-        }
-    }
-}
-
 fn first_line(text: &str) -> &str {
     text.lines()
         .map(str::trim)
@@ -250,15 +271,19 @@ fn first_line(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::SETS;
 
     #[test]
-    fn a_command_that_hangs_is_ended() {
-        let directory = fresh_directory().unwrap();
-        assert_eq!(fs::metadata(directory.path()).unwrap().permissions().mode() & 0o777, 0o700);
-        let start = Instant::now();
-        let ran = run(Command::new("sleep").arg("60"), directory.path(), Duration::from_millis(50)).unwrap();
-        assert!(ran.status.is_none() && start.elapsed() < Duration::from_secs(10));
-        let missing = run(&mut Command::new("/no/such/program"), directory.path(), LIMIT);
-        assert!(missing.is_err_and(|reason| reason.contains("/no/such/program")));
+    fn what_is_missing_is_named_with_what_to_do() {
+        let places = Places { libarmci: Some("/no/such/libarmci.so".into()), mpi_pr: None };
+        let programs: Vec<Program> = SETS.iter().flat_map(|set| set.programs).copied().collect();
+        let reasons: Vec<String> = programs
+            .iter()
+            .filter(|program| !matches!(program.library.link, Link::Installed(_)))
+            .map(|program| Peer::build(program.library, &places).map(drop).unwrap_err())
+            .collect();
+        assert!(reasons.iter().any(|reason| reason.contains("--libarmci FILE")), "{reasons:?}");
+        assert!(reasons.iter().any(|reason| reason.contains("--mpi-pr DIR")), "{reasons:?}");
+        assert_eq!(reasons.len(), 6);
     }
 }

@@ -7,10 +7,11 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::figure::{Figure, Figures};
 use crate::interrupt;
-use crate::jobs::{Configuration, JOBS};
+use crate::jobs::{self, Configuration, JOBS};
 use crate::line::{self, Class, Cores};
 use crate::machine::{self, Load};
-use crate::peer::{PROGRAMS, Peers, Program};
+use crate::peer::{Peers, Places, Program};
+use crate::programs::{PROGRAMS, SETS};
 use crate::timing::Effort;
 
 /// Everything a run found out.
@@ -53,14 +54,33 @@ impl Default for Report {
 pub struct Plan {
     /// Our jobs.
     pub jobs: Vec<&'static Configuration>,
-    /// The peer's programs; none: without a peer.
+    /// C programs: the peer's, unless it is left out, and those on our library.
     pub programs: Vec<Program>,
+    /// Where some of their libraries are.
+    pub places: Places,
 }
 
 impl Plan {
     /// The table's.
     pub fn table(with_peer: bool) -> Self {
-        Plan { jobs: JOBS.iter().collect(), programs: if with_peer { PROGRAMS.to_vec() } else { Vec::new() } }
+        let all = PROGRAMS.iter().chain(SETS.iter().flat_map(|set| set.programs));
+        let programs = all.filter(|program| program.ours || with_peer).copied().collect();
+        Plan { jobs: JOBS.iter().collect(), programs, places: Places::default() }
+    }
+
+    /// Of the table's, only the job or the programs of this name; a job's peers may have figures beside it.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Configuration`] if there are none.
+    pub fn only(self, name: &str) -> Result<Self> {
+        if let Some(set) = SETS.iter().find(|set| set.name == name) {
+            let with_peer = self.programs.iter().any(|program| !program.ours);
+            let programs = set.programs.iter().filter(|program| program.ours || with_peer).copied().collect();
+            return Ok(Plan { jobs: Vec::new(), programs, ..self });
+        }
+        let of_set = |program: &Program| !program.prefix.is_empty();
+        let programs = self.programs.into_iter().filter(|program| !of_set(program)).collect();
+        Ok(Plan { jobs: vec![jobs::find(name)?], programs, ..self })
     }
 }
 
@@ -72,7 +92,7 @@ impl Report {
     pub fn take(plan: &Plan, effort: Effort, quick: bool) -> Result<Self> {
         let cores = Cores::find()?;
         let mut report = Report { rounds: effort.rounds, ..Report::default() };
-        let peers = Peers::build(&plan.programs);
+        let peers = Peers::build(&plan.programs, &plan.places);
         let note = |reason: String, failures: &mut Vec<String>| {
             if !failures.contains(&reason) {
                 failures.push(reason);
@@ -94,7 +114,7 @@ impl Report {
                 }
                 if let Some(program) = plan.programs.get(index) {
                     match peers.measure(*program, effort) {
-                        Ok(figures) => other.extend(figures),
+                        Ok(figures) => if program.ours { &mut mine } else { &mut other }.extend(figures),
                         Err(reason) => note(reason, &mut report.peer_failures),
                     }
                     interrupt::check()?;
@@ -111,6 +131,9 @@ impl Report {
         for job in &plan.jobs {
             (job.summarize)(&mut report.ours);
         }
+        // One figure, held against two others.
+        let put = report.ours.get("c_put_8");
+        report.ours.add("c_border_put_8", put);
         Ok(report)
     }
 

@@ -85,10 +85,20 @@ impl Anchor {
 pub enum Limit {
     /// One of the machine's.
     Machine(&'static str),
+    /// One of a peer's.
+    Peer(&'static str),
     /// Another of ours.
     Ours(&'static str),
     /// The best of the ways that our ranks tried beside it.
     Best,
+}
+
+#[cfg(test)]
+impl Limit {
+    /// The name of the peer's figure, if it is one.
+    pub fn of_a_peer(self) -> Option<&'static str> {
+        if let Limit::Peer(name) = self { Some(name) } else { None }
+    }
 }
 
 /// What a median must not exceed: so many times the row's limit, and so much on top.
@@ -159,6 +169,8 @@ pub struct Row {
     pub bound: Option<Bound>,
     /// What its bad end must not exceed.
     pub tail_at_most: Option<f64>,
+    /// Whether it is judged only where there is something to judge it by.
+    pub if_there: bool,
 }
 
 /// A row of which nothing is said yet.
@@ -173,6 +185,7 @@ pub const ROW: Row = Row {
     default_path: false,
     bound: None,
     tail_at_most: None,
+    if_there: false,
 };
 
 impl Row {

@@ -5,7 +5,7 @@
 
 use crate::row::Limit::{Best, Machine, Ours};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
-use crate::{alignment, arrays, matmul};
+use crate::{alignment, arrays, client_rows, matmul};
 
 const MIB: usize = crate::contiguous::MIB;
 
@@ -360,8 +360,8 @@ static JOB: [Row; 6] = [
     },
 ];
 
-/// The whole table.
-pub static GROUPS: [Group; 12] = [
+/// What our own ranks measure.
+static BESIDE_LIMITS: [Group; 12] = [
     Group { title: "Beside ARMCI-MPI (peer)", rows: &BESIDE_PEER },
     Group { title: "Small (limit: a store to the same word)", rows: &SMALL },
     Group { title: "The counter (limit: a line passes between the cores)", rows: &COUNTER },
@@ -376,9 +376,14 @@ pub static GROUPS: [Group; 12] = [
     Group { title: "The job", rows: &JOB },
 ];
 
+/// All groups, in order: of our own ranks, then of C programs.
+pub fn groups() -> impl Iterator<Item = &'static Group> {
+    BESIDE_LIMITS.iter().chain(&client_rows::ALL)
+}
+
 /// All rows, in order.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    GROUPS.iter().flat_map(|group| group.rows)
+    groups().flat_map(|group| group.rows)
 }
 
 /// What the machine's own figures are, in words, for the lines above the table.

@@ -2,14 +2,16 @@
 
 use crate::contiguous::SWEEP;
 use crate::jobs::SWEEP_JOB;
-use crate::peer;
+use crate::peer::Places;
+use crate::programs;
 use crate::report::{Plan, Report};
 use crate::row::Unit;
 use crate::table::{grid, preface};
 
 /// What a sweep consists of.
 pub fn plan(with_peer: bool) -> Plan {
-    Plan { jobs: vec![&SWEEP_JOB], programs: if with_peer { vec![peer::SWEEP] } else { Vec::new() } }
+    let programs = if with_peer { vec![programs::SWEEP] } else { Vec::new() };
+    Plan { jobs: vec![&SWEEP_JOB], programs, places: Places::default() }
 }
 
 /// The table of a sweep: time and rate of each size.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::figure::Figure;
 use crate::report::Report;
 use crate::row::{Row, Unit};
-use crate::rows::{GROUPS, LIMITS};
+use crate::rows::{LIMITS, groups};
 
 /// How much slower than the peer still counts as equal: what one run differs from the next.
 const NOISE: f64 = 1.05;
@@ -71,7 +71,7 @@ pub fn render(report: &Report) -> String {
     let mut text = preface(report);
     // What was not measured was not asked for.
     let measured = |row: &&Row| report.ours.get(row.name).is_some();
-    for group in GROUPS.iter().filter(|group| group.rows.iter().any(|row| measured(&row))) {
+    for group in groups().filter(|group| group.rows.iter().any(|row| measured(&row))) {
         let rows = group.rows.iter().filter(measured).map(|row| cells(row, report));
         let _ = writeln!(text, "{}", group.title);
         text.push_str(&grid(std::iter::once(HEADER.map(String::from)).chain(rows).collect()));
@@ -216,12 +216,12 @@ mod tests {
 
     #[test]
     fn what_was_measured_is_shown_and_nothing_else() {
-        for group in &GROUPS {
+        for group in groups() {
             let row = &group.rows[0];
             let text = render(&report(row.name, 1.0, None));
             assert!(text.contains(group.title) && text.contains(row.what), "{text}");
-            assert!(GROUPS.iter().all(|other| other.title == group.title || !text.contains(other.title)), "{text}");
-            assert!(!text.contains(group.rows[1].what), "{text}");
+            assert!(groups().all(|other| other.title == group.title || !text.contains(other.title)), "{text}");
+            assert!(group.rows.get(1).is_none_or(|row| !text.contains(row.what)), "{text}");
         }
     }
 

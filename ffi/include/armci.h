@@ -62,10 +62,15 @@ int PARMCI_Init_args(int *argc, char ***argv);
 int ARMCI_Init_thread(int armci_requested);
 int PARMCI_Init_thread(int armci_requested);
 
-/* The same. `comm` stands for all ranks where a communicator of theirs is given out: it must have all ranks of the job,
-   in its order. MPI must be initialised. */
+/* The same. `comm` stands for all ranks where a communicator of theirs is given out, if this is the call that joins, and
+   lives as long as that may be. It must have all ranks of the job, in its order; any other is refused on all its ranks.
+   MPI must be initialised. */
 int ARMCI_Init_thread_comm(int armci_requested, armci_comm_t comm);
 int PARMCI_Init_thread_comm(int armci_requested, armci_comm_t comm);
+
+/* The same without threads: Global Arrays 5.9 joins with it, where a program passes a communicator. */
+int ARMCI_Init_mpi_comm(armci_comm_t comm);
+int PARMCI_Init_mpi_comm(armci_comm_t comm);
 
 /* Whether there were more calls of ARMCI_Init than of ARMCI_Finalize. Any thread may ask, at any time. */
 int ARMCI_Initialized(void);

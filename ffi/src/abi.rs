@@ -92,7 +92,8 @@ pub struct Layout {
 /// Defines exported functions, and `functions()`, the table of them.
 ///
 /// Each is a `code` (0 or not), a `pointer` (or NULL) or an `answer` (a value, or the end of the job); its body is a closure without
-/// arguments that returns a `Result`. `NAME = TWIN` exports it under both names, each of which a program may define
+/// arguments that returns a `Result` (where nanoseconds count, a `move` closure: the arguments may cross `catch_unwind` in
+/// memory, and references to them would be a second way round). `NAME = TWIN` exports it under both names, each of which a program may define
 /// for itself: neither calls the other.
 macro_rules! c_functions {
     ($(

@@ -32,28 +32,28 @@ c_functions! {
     /// Copies `size` bytes to `dst` on `target`.
     code fn ARMCI_Put = PARMCI_Put(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int =
         // SAFETY: C-BUFFER.
-        || unsafe { put_row(world()?, src, dst, size, target) };
+        move || unsafe { put_row(world()?, src, dst, size, target, When::Now) };
 
     /// Copies `size` bytes from `src` on `target`.
     code fn ARMCI_Get = PARMCI_Get(src: *mut c_void, dst: *mut c_void, size: c_int, target: c_int) -> c_int =
         // SAFETY: C-BUFFER.
-        || unsafe { get_row(world()?, src, dst, size, target) };
+        move || unsafe { get_row(world()?, src, dst, size, target, When::Now) };
 
     /// Adds `*scale` times the elements at `src` to those at `dst` on `proc`.
     code fn ARMCI_Acc = PARMCI_Acc(
         datatype: c_int, scale: *mut c_void, src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER.
-        || unsafe { accumulate_row(world()?, Scale { datatype, at: scale }, src, dst, bytes, proc) };
+        move || unsafe { accumulate_row(world()?, Scale { datatype, at: scale }, src, dst, bytes, proc, When::Now) };
 
     /// [`ARMCI_Put`], then sets `*flag` on `proc` to `value`: who finds the flag finds the data.
     code fn ARMCI_Put_flag = PARMCI_Put_flag(
         src: *mut c_void, dst: *mut c_void, size: c_int, flag_at: *mut c_int, value: c_int, proc: c_int
-    ) -> c_int = || {
+    ) -> c_int = move || {
         let world = world()?;
         let flag = flag(world, proc, flag_at)?;
         // SAFETY: C-BUFFER.
-        unsafe { put_row(world, src, dst, size, proc)? };
+        unsafe { put_row(world, src, dst, size, proc, When::Now)? };
         raise(world, flag, value)
     };
 
@@ -62,14 +62,24 @@ c_functions! {
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut armci_hdl_t
     ) -> c_int =
         // SAFETY: C-BUFFER, C-HANDLE.
-        || unsafe { put(member()?, src, dst, &Shape::row(bytes)?, proc, When::Later(hdl)) };
+        move || unsafe {
+            match When::Later(hdl) {
+                later if later.collects() => put(member()?, src, dst, &Shape::row(bytes)?, proc, later),
+                later => put_row(world()?, src, dst, bytes, proc, later),
+            }
+        };
 
     /// Starts [`ARMCI_Get`].
     code fn ARMCI_NbGet = PARMCI_NbGet(
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut armci_hdl_t
     ) -> c_int =
         // SAFETY: C-BUFFER, C-HANDLE.
-        || unsafe { get(member()?, src, dst, &Shape::row(bytes)?, proc, When::Later(hdl)) };
+        move || unsafe {
+            match When::Later(hdl) {
+                later if later.collects() => get(member()?, src, dst, &Shape::row(bytes)?, proc, later),
+                later => get_row(world()?, src, dst, bytes, proc, later),
+            }
+        };
 
     /// Starts [`ARMCI_Acc`].
     code fn ARMCI_NbAcc = PARMCI_NbAcc(
@@ -77,7 +87,13 @@ c_functions! {
         src: *mut c_void, dst: *mut c_void, bytes: c_int, proc: c_int, hdl: *mut armci_hdl_t
     ) -> c_int =
         // SAFETY: C-BUFFER, C-HANDLE.
-        || unsafe {
-            accumulate(member()?, Scale { datatype, at: scale }, src, dst, &Shape::row(bytes)?, proc, When::Later(hdl))
+        move || unsafe {
+            let scale = Scale { datatype, at: scale };
+            match When::Later(hdl) {
+                later if later.collects() => {
+                    accumulate(member()?, scale, src, dst, &Shape::row(bytes)?, proc, later)
+                }
+                later => accumulate_row(world()?, scale, src, dst, bytes, proc, later),
+            }
         };
 }

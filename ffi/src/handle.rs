@@ -38,10 +38,12 @@ pub(crate) const LAYOUT: Layout = Layout {
 const AGGREGATES: u64 = 1 << 63;
 
 impl armci_hdl_t {
+    #[inline]
     fn of(bits: u64) -> Self {
         armci_hdl_t { target: bits as u32 as c_int, aggregate: (bits >> 32) as c_int }
     }
 
+    #[inline]
     fn bits(self) -> u64 {
         u64::from(self.target as u32) | u64::from(self.aggregate as u32) << 32
     }
@@ -116,12 +118,14 @@ c_functions! {
 }
 
 /// What a handle collects, if it does.
+#[inline]
 fn collecting(member: &Member, bits: u64) -> Option<std::cell::RefMut<'_, Collected>> {
     (bits & AGGREGATES != 0).then(|| member.aggregates.get(bits & !AGGREGATES)).flatten()
 }
 
 /// # Safety
 /// C-HANDLE, not NULL.
+#[inline]
 unsafe fn wait(member: &Member, hdl: *mut armci_hdl_t) -> Result<()> {
     // SAFETY: C-HANDLE.
     let bits = unsafe { hdl.read() }.bits();
@@ -144,6 +148,36 @@ unsafe fn test(member: &Member, hdl: *mut armci_hdl_t) -> Result<c_int> {
         return Ok(0);
     }
     Ok((!world()?.test_for(&NbHandle::from_bits(bits & !AGGREGATES))).into())
+}
+
+/// Whether operations with this handle, if it is not NULL, are collected.
+///
+/// # Safety
+/// C-HANDLE.
+#[inline(always)]
+pub(crate) unsafe fn aggregates(hdl: *mut armci_hdl_t) -> bool {
+    // SAFETY: C-HANDLE.
+    !hdl.is_null() && unsafe { hdl.read() }.bits() & AGGREGATES != 0
+}
+
+/// Starts an operation that is not collected, with a handle, or with the implicit one for NULL.
+///
+/// # Safety
+/// C-HANDLE.
+#[inline(always)]
+pub(crate) unsafe fn with_handle(
+    hdl: *mut armci_hdl_t,
+    start: impl FnOnce(Option<&mut NbHandle>) -> Result<()>,
+) -> Result<()> {
+    if hdl.is_null() {
+        return start(None);
+    }
+    // SAFETY: C-HANDLE.
+    let mut handle = NbHandle::from_bits(unsafe { hdl.read() }.bits() & !AGGREGATES);
+    let started = start(Some(&mut handle));
+    // SAFETY: C-HANDLE.
+    unsafe { hdl.write(armci_hdl_t::of(handle.to_bits())) };
+    started
 }
 
 /// How an operation with a handle begins.
@@ -177,17 +211,13 @@ pub(crate) unsafe fn start(
     hdl: *mut armci_hdl_t,
     start: impl FnOnce(Start<'_>) -> Result<()>,
 ) -> Result<()> {
-    if hdl.is_null() {
-        return start(Start::Alone(None));
-    }
     // SAFETY: C-HANDLE.
-    let bits = unsafe { hdl.read() }.bits();
-    if let Some(mut collected) = collecting(member, bits) {
-        return start(Start::Collected(&mut collected));
+    unsafe {
+        if aggregates(hdl)
+            && let Some(mut collected) = collecting(member, hdl.read().bits())
+        {
+            return start(Start::Collected(&mut collected));
+        }
+        with_handle(hdl, |handle| start(Start::Alone(handle)))
     }
-    let mut handle = NbHandle::from_bits(bits & !AGGREGATES);
-    let started = start(Start::Alone(Some(&mut handle)));
-    // SAFETY: C-HANDLE.
-    unsafe { hdl.write(armci_hdl_t::of(handle.to_bits())) };
-    started
 }

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use armci_core::Error;
+use armci_core::{Error, Result};
 
 use crate::abi::c_functions;
 use crate::arguments::text;
@@ -28,13 +28,11 @@ c_functions! {
         || member::join(threading(armci_requested)?, None);
 
     /// [`ARMCI_Init_thread`]; `comm` has all ranks of the job, in its order, and stands for them from here on.
-    code fn ARMCI_Init_thread_comm = PARMCI_Init_thread_comm(armci_requested: c_int, comm: MPI_Comm) -> c_int = || {
-        let threading = threading(armci_requested)?;
-        let Some(mpi) = mpi().filter(|mpi| mpi.is_running()) else {
-            return Err(Error::Job("a communicator was passed, but MPI is not there or not initialised".into()));
-        };
-        member::join(threading, Some(mpi.passed(comm)))
-    };
+    code fn ARMCI_Init_thread_comm = PARMCI_Init_thread_comm(armci_requested: c_int, comm: MPI_Comm) -> c_int =
+        || join_as(comm, threading(armci_requested)?);
+
+    /// [`ARMCI_Init_thread_comm`] without threads, as ComEx has it.
+    code fn ARMCI_Init_mpi_comm = PARMCI_Init_mpi_comm(comm: MPI_Comm) -> c_int = || join_as(comm, Threading::One);
 
     /// Whether [`ARMCI_Init`] was called, and [`ARMCI_Finalize`] not yet as often. Any thread may ask.
     answer fn ARMCI_Initialized = PARMCI_Initialized() -> c_int = || Ok(member::is_joined().into());
@@ -53,4 +51,15 @@ c_functions! {
         entry::say("ARMCI_Error", &format_args!("{text} (code {code})"));
         entry::end(code)
     };
+}
+
+/// Joins as a rank of a communicator.
+fn join_as(comm: MPI_Comm, threading: Threading) -> Result<()> {
+    let Some(mpi) = mpi().filter(|mpi| mpi.is_running()) else {
+        return Err(Error::Job("a communicator was passed, but MPI is not there or not initialised".into()));
+    };
+    let comm = mpi.passed(comm);
+    // Before the job is joined: who is refused may call again.
+    mpi.check_order(comm)?;
+    member::join(threading, Some(comm))
 }

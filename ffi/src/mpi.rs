@@ -45,11 +45,14 @@ pub(crate) struct Mpi {
     comm_size: unsafe extern "C" fn(MPI_Comm, *mut c_int) -> c_int,
     comm_group: unsafe extern "C" fn(MPI_Comm, *mut usize) -> c_int,
     group_incl: unsafe extern "C" fn(usize, c_int, *const c_int, *mut usize) -> c_int,
+    group_compare: unsafe extern "C" fn(usize, usize, *mut c_int) -> c_int,
     group_free: unsafe extern "C" fn(*mut usize) -> c_int,
     comm_create_group: unsafe extern "C" fn(MPI_Comm, usize, c_int, *mut MPI_Comm) -> c_int,
     comm_free: unsafe extern "C" fn(*mut MPI_Comm) -> c_int,
 }
 
+/// What `MPI_Group_compare` finds of groups with the same ranks in the same order.
+const SAME: c_int = 0;
 /// The tag under which communicators of groups are made.
 const TAG: c_int = 27;
 
@@ -100,6 +103,7 @@ impl Mpi {
                 comm_size: function(c"MPI_Comm_size")?,
                 comm_group: function(c"MPI_Comm_group")?,
                 group_incl: function(c"MPI_Group_incl")?,
+                group_compare: function(c"MPI_Group_compare")?,
                 group_free: function(c"MPI_Group_free")?,
                 comm_create_group: function(c"MPI_Comm_create_group")?,
                 comm_free: function(c"MPI_Comm_free")?,
@@ -158,12 +162,7 @@ impl Mpi {
 
     /// Refuses a communicator that does not number this process as `rank` of `size`. MPI must be running.
     pub(crate) fn check(&self, comm: MPI_Comm, rank: usize, size: usize) -> Result<()> {
-        let (mut its_rank, mut its_size) = (-1, -1);
-        // SAFETY: MPI-ABI.
-        unsafe {
-            succeeded("MPI_Comm_rank", (self.comm_rank)(comm, &mut its_rank))?;
-            succeeded("MPI_Comm_size", (self.comm_size)(comm, &mut its_size))?;
-        }
+        let (its_rank, its_size) = self.place(comm)?;
         if (its_rank, its_size) == (rank as c_int, size as c_int) {
             return Ok(());
         }
@@ -171,6 +170,46 @@ impl Mpi {
             "for MPI this is rank {its_rank} of {its_size}, and for ARMCI rank {rank} of {size}: both must be started as \
              one job, by one launcher, and with the same ranks"
         )))
+    }
+
+    /// Refuses a communicator that has not all ranks of MPI's world, in its order. The groups are compared, not this
+    /// process's numbers in them: where others are out of order its own may be right, and all are to find the same.
+    /// MPI must be running.
+    pub(crate) fn check_order(&self, comm: MPI_Comm) -> Result<()> {
+        if comm == self.null || comm.0 == 0 {
+            return Err(Error::Job("the communicator is MPI_COMM_NULL, of no ranks".into()));
+        }
+        let (mut all, mut its, mut found) = (0, 0, -1);
+        // SAFETY: MPI-ABI; the groups were just made.
+        unsafe {
+            succeeded("MPI_Comm_group", (self.comm_group)(self.world, &mut all))?;
+            let grouped = (self.comm_group)(comm, &mut its);
+            let compared = if grouped == 0 { (self.group_compare)(all, its, &mut found) } else { 0 };
+            (self.group_free)(&mut all);
+            succeeded("MPI_Comm_group", grouped)?;
+            (self.group_free)(&mut its);
+            succeeded("MPI_Group_compare", compared)?;
+        }
+        if found == SAME {
+            return Ok(());
+        }
+        let ((rank, size), (of_all, number)) = (self.place(comm)?, self.place(self.world)?);
+        Err(Error::Job(format!(
+            "the communicator, where this is rank {rank} of {size}, has not all ranks of MPI_COMM_WORLD in its order, where \
+             this is rank {of_all} of {number}: pass MPI_COMM_WORLD or a duplicate of it, and make groups of other orders \
+             with ARMCI_Group_create"
+        )))
+    }
+
+    /// This process's rank in a communicator, and the communicator's size.
+    fn place(&self, comm: MPI_Comm) -> Result<(c_int, c_int)> {
+        let (mut rank, mut size) = (-1, -1);
+        // SAFETY: MPI-ABI.
+        unsafe {
+            succeeded("MPI_Comm_rank", (self.comm_rank)(comm, &mut rank))?;
+            succeeded("MPI_Comm_size", (self.comm_size)(comm, &mut size))?;
+        }
+        Ok((rank, size))
     }
 
     /// A communicator of these ranks of `parent`. Collective over them, and only them. MPI must be running.

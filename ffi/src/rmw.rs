@@ -26,7 +26,7 @@ c_constants! {
 c_functions! {
     /// Changes the word at `prem` on `proc` and writes what it held to `ploc`: adds `value` to it, or puts there
     /// what `ploc` held.
-    code fn ARMCI_Rmw = PARMCI_Rmw(op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int) -> c_int = || {
+    code fn ARMCI_Rmw = PARMCI_Rmw(op: c_int, ploc: *mut c_void, prem: *mut c_void, value: c_int, proc: c_int) -> c_int = move || {
         let world = world()?;
         present(ploc, "the local address")?;
         // SAFETY: C-WORD.

@@ -30,7 +30,7 @@ c_functions! {
         count: *mut c_int, stride_levels: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY.
-        || unsafe {
+        move || unsafe {
             put(Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar), Extent(count, stride_levels), proc, When::Now)
         };
 
@@ -40,7 +40,7 @@ c_functions! {
         count: *mut c_int, stride_levels: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY.
-        || unsafe {
+        move || unsafe {
             get(Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar), Extent(count, stride_levels), proc, When::Now)
         };
 
@@ -51,7 +51,7 @@ c_functions! {
         count: *mut c_int, stride_levels: c_int, proc: c_int
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY.
-        || unsafe {
+        move || unsafe {
             let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
             accumulate(Scale { datatype, at: scale }, from, to, Extent(count, stride_levels), proc, When::Now)
         };
@@ -60,7 +60,7 @@ c_functions! {
     code fn ARMCI_PutS_flag = PARMCI_PutS_flag(
         src_ptr: *mut c_void, src_stride_ar: *mut c_int, dst_ptr: *mut c_void, dst_stride_ar: *mut c_int,
         count: *mut c_int, stride_levels: c_int, flag_at: *mut c_int, value: c_int, proc: c_int
-    ) -> c_int = || {
+    ) -> c_int = move || {
         let world = &member()?.world;
         let flag = flag(world, proc, flag_at)?;
         let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
@@ -75,7 +75,7 @@ c_functions! {
         count: *mut c_int, stride_levels: c_int, proc: c_int, hdl: *mut armci_hdl_t
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY, C-HANDLE.
-        || unsafe {
+        move || unsafe {
             let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
             put(from, to, Extent(count, stride_levels), proc, When::Later(hdl))
         };
@@ -86,7 +86,7 @@ c_functions! {
         count: *mut c_int, stride_levels: c_int, proc: c_int, hdl: *mut armci_hdl_t
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY, C-HANDLE.
-        || unsafe {
+        move || unsafe {
             let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
             get(from, to, Extent(count, stride_levels), proc, When::Later(hdl))
         };
@@ -98,7 +98,7 @@ c_functions! {
         count: *mut c_int, stride_levels: c_int, proc: c_int, hdl: *mut armci_hdl_t
     ) -> c_int =
         // SAFETY: C-BUFFER, C-ARRAY, C-HANDLE.
-        || unsafe {
+        move || unsafe {
             let (from, to) = (Side(src_ptr, src_stride_ar), Side(dst_ptr, dst_stride_ar));
             accumulate(Scale { datatype, at: scale }, from, to, Extent(count, stride_levels), proc, When::Later(hdl))
         };
@@ -122,30 +122,36 @@ impl Extent {
 
 /// # Safety
 /// C-BUFFER, C-ARRAY, C-HANDLE.
-#[inline]
+#[inline(always)]
 unsafe fn put(from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
-        if let (When::Now, Some(bytes)) = (when, extent.row()) {
-            return put_row(world()?, from.0, to.0, bytes, proc);
+        if let Some(bytes) = extent.row()
+            && !when.collects()
+        {
+            return put_row(world()?, from.0, to.0, bytes, proc, when);
         }
         let Extent(counts, levels) = extent;
-        let shape = Shape::strided(counts, from.1, to.1, levels)?;
+        let mut shape = Shape::nothing();
+        shape.describe(counts, from.1, to.1, levels)?;
         transfer::put(member()?, from.0, to.0, &shape, proc, when)
     }
 }
 
 /// # Safety
 /// C-BUFFER, C-ARRAY, C-HANDLE.
-#[inline]
+#[inline(always)]
 unsafe fn get(from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
-        if let (When::Now, Some(bytes)) = (when, extent.row()) {
-            return get_row(world()?, from.0, to.0, bytes, proc);
+        if let Some(bytes) = extent.row()
+            && !when.collects()
+        {
+            return get_row(world()?, from.0, to.0, bytes, proc, when);
         }
         let Extent(counts, levels) = extent;
-        let shape = Shape::strided(counts, to.1, from.1, levels)?;
+        let mut shape = Shape::nothing();
+        shape.describe(counts, to.1, from.1, levels)?;
         transfer::get(member()?, from.0, to.0, &shape, proc, when)
     }
 }
@@ -156,11 +162,14 @@ unsafe fn get(from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> 
 unsafe fn accumulate(scale: Scale, from: Side, to: Side, extent: Extent, proc: c_int, when: When) -> Result<()> {
     // SAFETY: passed on.
     unsafe {
-        if let (When::Now, Some(bytes)) = (when, extent.row()) {
-            return accumulate_row(world()?, scale, from.0, to.0, bytes, proc);
+        if let Some(bytes) = extent.row()
+            && !when.collects()
+        {
+            return accumulate_row(world()?, scale, from.0, to.0, bytes, proc, when);
         }
         let Extent(counts, levels) = extent;
-        let shape = Shape::strided(counts, from.1, to.1, levels)?;
+        let mut shape = Shape::nothing();
+        shape.describe(counts, from.1, to.1, levels)?;
         transfer::accumulate(member()?, scale, from.0, to.0, &shape, proc, when)
     }
 }

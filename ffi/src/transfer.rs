@@ -16,7 +16,7 @@ use num_complex::{Complex32, Complex64};
 
 use crate::arguments::{count, place, present, rank};
 use crate::contiguous::{ARMCI_ACC_CPL, ARMCI_ACC_DBL, ARMCI_ACC_DCP, ARMCI_ACC_FLT, ARMCI_ACC_INT, ARMCI_ACC_LNG};
-use crate::handle::{Start, armci_hdl_t, start};
+use crate::handle::{Start, aggregates, armci_hdl_t, start, with_handle};
 use crate::member::Member;
 
 /// How many stride levels a transfer may have.
@@ -29,6 +29,21 @@ pub(crate) enum When {
     Now,
     /// When this handle has been waited for; NULL is the implicit one.
     Later(*mut armci_hdl_t),
+}
+
+impl When {
+    /// Whether it is collected with others until then.
+    ///
+    /// # Safety
+    /// C-HANDLE.
+    #[inline(always)]
+    pub(crate) unsafe fn collects(self) -> bool {
+        match self {
+            When::Now => false,
+            // SAFETY: C-HANDLE.
+            When::Later(hdl) => unsafe { aggregates(hdl) },
+        }
+    }
 }
 
 /// A shape: `counts[0]` contiguous units, level `l` repeated `counts[l + 1]` times.
@@ -44,9 +59,15 @@ impl Shape {
     /// One row of bytes.
     #[inline]
     pub(crate) fn row(bytes: c_int) -> Result<Self> {
-        let mut shape = Shape { counts: [1; _], local: [0; _], remote: [0; _], levels: 0 };
+        let mut shape = Shape::nothing();
         shape.counts[0] = count(bytes, "the length")?;
         Ok(shape)
+    }
+
+    /// To be filled in.
+    #[inline]
+    pub(crate) fn nothing() -> Self {
+        Shape { counts: [1; _], local: [0; _], remote: [0; _], levels: 0 }
     }
 
     /// C's description.
@@ -59,12 +80,30 @@ impl Shape {
         remote: *const c_int,
         levels: c_int,
     ) -> Result<Self> {
+        let mut shape = Shape::nothing();
+        // SAFETY: C-ARRAY.
+        unsafe { shape.describe(counts, local, remote, levels)? };
+        Ok(shape)
+    }
+
+    /// [`Shape::strided`], filled in where it stays: moved, it would take longer than a small patch.
+    ///
+    /// # Safety
+    /// C-ARRAY for `levels + 1` counts and `levels` strides on either side.
+    pub(crate) unsafe fn describe(
+        &mut self,
+        counts: *const c_int,
+        local: *const c_int,
+        remote: *const c_int,
+        levels: c_int,
+    ) -> Result<()> {
+        let shape = self;
         let known = usize::try_from(levels).ok().filter(|levels| *levels <= MAX_LEVELS);
         let levels =
             known.ok_or_else(|| Error::Shape(format!("{levels} stride levels; 0 to {MAX_LEVELS} are possible")))?;
         present(counts, "the array of counts")?;
         // SAFETY: C-ARRAY, and not NULL.
-        let mut shape = Shape::row(unsafe { counts.read() })?;
+        shape.counts[0] = count(unsafe { counts.read() }, "the length")?;
         let read = |from: *const c_int, to: &mut [usize], what| {
             for (index, to) in to.iter_mut().enumerate() {
                 // SAFETY: C-ARRAY, and not NULL.
@@ -81,8 +120,7 @@ impl Shape {
             present(remote, "the array of remote strides")?;
         }
         read(local, &mut shape.local[..shape.levels], "a local stride")?;
-        read(remote, &mut shape.remote[..shape.levels], "a remote stride")?;
-        Ok(shape)
+        read(remote, &mut shape.remote[..shape.levels], "a remote stride")
     }
 
     /// The same with a dense side here or there: levels follow each other without gaps.
@@ -161,46 +199,62 @@ fn begin(
     place(world, proc, remote).map(Some)
 }
 
-/// One contiguous piece from here to there, complete on return.
+/// One contiguous piece from here to there, not collected with others.
 ///
 /// # Safety
-/// C-BUFFER.
-#[inline]
+/// C-BUFFER, C-HANDLE.
+// Always: each caller knows when, and a shared body would keep the place in memory until it does.
+#[inline(always)]
 pub(crate) unsafe fn put_row(
     world: &World,
     from: *mut c_void,
     to: *mut c_void,
     bytes: c_int,
     proc: c_int,
+    when: When,
 ) -> Result<()> {
     let bytes = count(bytes, "the length")?;
     if bytes == 0 {
         return rank(world, proc).map(drop);
     }
     present(from, "the local address")?;
-    // SAFETY: C-BUFFER.
-    unsafe { world.put_from(from.cast(), bytes, place(world, proc, to)?) }
+    let to = place(world, proc, to)?;
+    // SAFETY: C-BUFFER, C-HANDLE.
+    unsafe {
+        match when {
+            When::Now => world.put_from(from.cast(), bytes, to),
+            When::Later(hdl) => with_handle(hdl, |handle| world.put_nb_from(from.cast(), bytes, to, handle)),
+        }
+    }
 }
 
-/// One contiguous piece from there to here, complete on return.
+/// One contiguous piece from there to here, not collected with others.
 ///
 /// # Safety
-/// C-BUFFER.
-#[inline]
+/// C-BUFFER, C-HANDLE.
+// Always: as [`put_row`].
+#[inline(always)]
 pub(crate) unsafe fn get_row(
     world: &World,
     from: *mut c_void,
     to: *mut c_void,
     bytes: c_int,
     proc: c_int,
+    when: When,
 ) -> Result<()> {
     let bytes = count(bytes, "the length")?;
     if bytes == 0 {
         return rank(world, proc).map(drop);
     }
     present(to, "the local address")?;
-    // SAFETY: C-BUFFER.
-    unsafe { world.get_into(place(world, proc, from)?, to.cast(), bytes) }
+    let from = place(world, proc, from)?;
+    // SAFETY: C-BUFFER, C-HANDLE.
+    unsafe {
+        match when {
+            When::Now => world.get_into(from, to.cast(), bytes),
+            When::Later(hdl) => with_handle(hdl, |handle| world.get_nb_into(from, to.cast(), bytes, handle)),
+        }
+    }
 }
 
 /// From here to there.
@@ -285,10 +339,10 @@ macro_rules! for_type {
     }};
 }
 
-/// One contiguous piece, added there, scaled.
+/// One contiguous piece, added there, scaled, not collected with others.
 ///
 /// # Safety
-/// C-BUFFER; one element is readable at `scale.at`.
+/// C-BUFFER, C-HANDLE; one element is readable at `scale.at`.
 #[inline]
 pub(crate) unsafe fn accumulate_row(
     world: &World,
@@ -297,31 +351,39 @@ pub(crate) unsafe fn accumulate_row(
     to: *mut c_void,
     bytes: c_int,
     proc: c_int,
+    when: When,
 ) -> Result<()> {
     let accumulate = for_type!(scale, accumulate_row_as);
+    // SAFETY: passed on.
+    unsafe { accumulate(world, scale.at, from, to, bytes, proc, when) }
+}
+
+/// # Safety
+/// C-BUFFER, C-HANDLE; a `T` is readable at `scale`.
+unsafe fn accumulate_row_as<T: Accumulate>(
+    world: &World,
+    scale: *mut c_void,
+    from: *mut c_void,
+    to: *mut c_void,
+    bytes: c_int,
+    proc: c_int,
+    when: When,
+) -> Result<()> {
     let bytes = count(bytes, "the length")?;
     if bytes == 0 {
         return rank(world, proc).map(drop);
     }
     present(from, "the local address")?;
-    // SAFETY: passed on.
-    unsafe { accumulate(world, scale.at, from.cast(), place(world, proc, to)?, bytes) }
-}
-
-/// # Safety
-/// C-BUFFER; a `T` is readable at `scale`.
-unsafe fn accumulate_row_as<T: Accumulate>(
-    world: &World,
-    scale: *mut c_void,
-    from: *const u8,
-    to: GlobalPtr<u8>,
-    bytes: usize,
-) -> Result<()> {
+    let to = place(world, proc, to)?;
     whole_elements::<T>(bytes)?;
-    // SAFETY: C-BUFFER; the scale is readable by contract, at any alignment.
+    let (from, to, count) = (from.cast::<T>(), to.cast::<T>(), bytes / size_of::<T>());
+    // SAFETY: C-BUFFER, C-HANDLE; the scale is readable by contract, at any alignment.
     unsafe {
         let alpha = scale.cast::<T>().read_unaligned();
-        world.accumulate_from(alpha, from.cast::<T>(), bytes / size_of::<T>(), to.cast::<T>())
+        match when {
+            When::Now => world.accumulate_from(alpha, from, count, to),
+            When::Later(hdl) => with_handle(hdl, |handle| world.accumulate_nb_from(alpha, from, count, to, handle)),
+        }
     }
 }
 
@@ -405,6 +467,7 @@ unsafe fn accumulate_as<T: Accumulate>(
 }
 
 /// Refuses a contiguous piece that ends inside an element.
+#[inline]
 fn whole_elements<T>(bytes: usize) -> Result<()> {
     let size = size_of::<T>();
     if bytes.is_multiple_of(size) {

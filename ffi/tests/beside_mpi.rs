@@ -4,119 +4,28 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{cc, compiler, package, run, scratch};
+use common::launch::{Ended, LIMIT, MPICH, Mpi, OPEN_MPI, installed, skipped, wait};
+use common::program::Build;
 
-/// A launcher, and the compiler that goes with it, as Debian names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mpi {
-    name: &'static str,
-    launcher: &'static str,
-    options: &'static [&'static str],
-    compiler: &'static str,
-    /// What `ARMCI_VERBOSE=1` says of it.
-    says: &'static str,
-}
-
-const OPEN_MPI: Mpi = Mpi {
-    name: "openmpi",
-    launcher: "mpirun.openmpi",
-    options: &["--oversubscribe"],
-    compiler: "mpicc.openmpi",
-    says: "a launcher that speaks PMIx",
-};
-const MPICH: Mpi = Mpi {
-    name: "mpich",
-    launcher: "mpiexec.hydra",
-    options: &[],
-    compiler: "mpicc.mpich",
-    says: "a launcher that speaks PMI-1",
-};
-
-/// How long a job may take: a machine with more tests than cores is slow.
-const LIMIT: Duration = Duration::from_secs(60);
 /// How soon a job is to end after one of its ranks has.
 const SOON: Duration = Duration::from_secs(10);
 
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
-/// The MPIs of these that are here.
-fn installed(wanted: &[Mpi]) -> Vec<Mpi> {
-    let here = |mpi: &Mpi| {
-        let missing = [mpi.launcher, mpi.compiler].into_iter().find(|program| !is_installed(program));
-        if let Some(missing) = missing {
-            // Past the test harness, which keeps the words of tests that pass.
-            let line = format!("SKIPPED beside {}: {missing} is not installed\n", mpi.name);
-            let _ = std::io::stderr().write_all(line.as_bytes());
-        }
-        missing.is_none()
-    };
-    wanted.iter().copied().filter(here).collect()
-}
-
 /// Compiles the program of this test, to a file of its own, so that its processes can be told from others'.
 fn compile(with_mpi: Option<Mpi>, name: &str) -> PathBuf {
-    let program = scratch(&format!("beside-mpi-{name}"));
-    let directory = common::installed().to_str().unwrap();
-    let mut cc = with_mpi.map_or_else(cc, |mpi| compiler(mpi.compiler));
-    cc.arg("-D_DEFAULT_SOURCE").arg(if with_mpi.is_some() { "-DWITH_MPI" } else { "-DARMCI_NO_MPI" });
-    cc.arg("-I").arg(package().join("include")).arg(package().join("tests/c/beside_mpi.c"));
-    cc.arg("-o").arg(&program).args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"]);
-    run(&mut cc);
-    program
+    let build = Build { mpi: with_mpi, ..Build::of("beside_mpi") };
+    build.compile_to(&format!("beside-mpi-{name}")).unwrap()
 }
 
-/// A launcher's command line up to the program.
+/// A launcher's command line up to the program, which says what has started it.
 fn launcher(mpi: Mpi, ranks: usize) -> Command {
-    let mut command = Command::new(mpi.launcher);
-    command.args(mpi.options).args(["-n", &ranks.to_string()]);
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("ARMCI_VERBOSE", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = common::launch::launcher(mpi, ranks);
+    command.env("ARMCI_VERBOSE", "1");
     command
-}
-
-/// What came of a job.
-#[derive(Debug)]
-struct Ended {
-    status: ExitStatus,
-    stdout: String,
-    stderr: String,
-    took: Duration,
-}
-
-/// Reads all of a pipe, meanwhile.
-fn reader(pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = BufReader::new(pipe).read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-/// Waits for a job's end; one that takes too long is killed, and fails the test.
-fn wait(mut child: Child, limit: Duration) -> Ended {
-    let begin = Instant::now();
-    let (stdout, stderr) = (child.stdout.take().map(reader), child.stderr.take().map(reader));
-    let mut status = None;
-    while begin.elapsed() < limit && status.is_none() {
-        std::thread::sleep(Duration::from_millis(5));
-        status = child.try_wait().unwrap();
-    }
-    let took = begin.elapsed();
-    if status.is_none() {
-        child.kill().unwrap();
-    }
-    let text = |reader: Option<std::thread::JoinHandle<String>>| reader.map_or_else(String::new, |r| r.join().unwrap());
-    let (stdout, stderr) = (text(stdout), text(stderr));
-    let Some(status) = status else { panic!("not done after {limit:?}:\n{stdout}\n{stderr}") };
-    Ended { status, stdout, stderr, took }
 }
 
 /// The processes that run a program.
@@ -158,7 +67,7 @@ fn ranks_are_those_of_comm_world(mpi: Mpi) {
     for mpi in installed(&[mpi]) {
         let program = compile(Some(mpi), &format!("{}-order", mpi.name));
         for ranks in 1..=4 {
-            for first in ["mpi", "armci"] {
+            for first in ["mpi", "armci", "comm"] {
                 for last in ["mpi", "armci"] {
                     let child = launcher(mpi, ranks).arg(&program).args([first, last, "work"]).spawn().unwrap();
                     all_done(&wait(child, LIMIT), mpi, ranks);
@@ -284,8 +193,7 @@ fn armci_run() -> Option<PathBuf> {
     let directory = std::env::current_exe().unwrap().parent()?.parent()?.to_owned();
     let program = directory.join("armci-run");
     if !program.is_file() {
-        let _ = std::io::stderr()
-            .write_all(b"SKIPPED within armci-run: it has not been built (cargo build -p armci-run)\n");
+        skipped("within armci-run: it has not been built (cargo build -p armci-run)");
     }
     Some(program).filter(|program| program.is_file())
 }
@@ -379,7 +287,7 @@ fn ranks_that_share_no_network_are_on_nodes_of_their_own() {
     // A network of one's own is as good as a machine of one's own: sockets do not reach beyond.
     let apart = ["unshare", "-r", "-n"];
     if !Command::new(apart[0]).args(&apart[1..]).arg("true").output().is_ok_and(|output| output.status.success()) {
-        let _ = std::io::stderr().write_all(b"SKIPPED on two nodes: unshare -r -n is not allowed here\n");
+        skipped("on two nodes: unshare -r -n is not allowed here");
         return;
     }
     for mpi in installed(&[MPICH]) {

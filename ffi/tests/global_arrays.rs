@@ -12,16 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use armci::catalogue;
+use common::launch::{LIMIT, MPICH, Mpi, OPEN_MPI, launcher, per_rank};
+use common::valgrind::{SETTINGS, Valgrind};
 use common::{installed, package, run, scratch};
-
-/// What Debian calls an MPI, and how it starts ranks.
-struct Mpi {
-    name: &'static str,
-    launcher: &'static str,
-    options: &'static [&'static str],
-}
-const OPEN_MPI: Mpi = Mpi { name: "openmpi", launcher: "mpirun.openmpi", options: &["--oversubscribe"] };
-const MPICH: Mpi = Mpi { name: "mpich", launcher: "mpiexec.mpich", options: &[] };
 
 fn left_out(why: &str) {
     // Not `eprintln!`, which the harness keeps to itself.
@@ -87,6 +80,21 @@ impl Mpi {
         stdout.into_owned()
     }
 
+    /// Groups of Global Arrays, where memory is watched: nothing is read or written outside of what is there.
+    fn groups_are_clean(&self) {
+        // A program of its own: the other test may be running.
+        let client = Client { name: "groups-valgrind", ..GROUPS };
+        let (Some(archive), Some(valgrind)) = (self.found_for(&client), Valgrind::new(self.name)) else { return };
+        let program = self.compile(&client, &archive, Armci::Ours);
+        let mut job = launcher(*self, 2);
+        job.envs(SETTINGS);
+        let ended = per_rank(job, &valgrind.command(&program), LIMIT);
+        let found = valgrind.found();
+        assert!(ended.status.success(), "{}: {ended:#?}\n{found}", self.name);
+        assert_eq!(found, "", "{}", self.name);
+        assert!(ended.stdout.lines().any(|line| line.starts_with("done:")), "{ended:#?}");
+    }
+
     fn tour(&self) {
         let Some(archive) = self.found_for(&TOUR) else { return };
         resolves_all(&archive);
@@ -108,6 +116,9 @@ const C: &[&str] = &["-std=gnu11", "-Wall", "-Wextra", "-Werror"];
 const TOUR: Client = Client { name: "tour", source: "tour.c", compiler: "mpicc", options: C };
 const ARRAYS: Client = Client { name: "arrays", source: "arrays.c", compiler: "mpicc", options: C };
 const ALGEBRA: Client = Client { name: "algebra", source: "algebra.c", compiler: "mpicc", options: C };
+const FORMS: Client = Client { name: "forms", source: "forms.c", compiler: "mpicc", options: C };
+const KINDS: Client = Client { name: "kinds", source: "kinds.c", compiler: "mpicc", options: C };
+const STORAGE: Client = Client { name: "storage", source: "storage.c", compiler: "mpicc", options: C };
 const GROUPS: Client = Client { name: "groups", source: "groups.c", compiler: "mpicc", options: C };
 /// With integers of the size that Debian builds Global Arrays for, which take values of several types by one name.
 const FORTRAN: Client = Client {
@@ -253,4 +264,29 @@ fn groups_counters_and_files_give_the_same_on_both_libraries() {
 #[test]
 fn fortran_gives_the_same_on_both_libraries() {
     agrees(&FORTRAN, 3);
+}
+
+#[test]
+fn groups_are_clean_under_valgrind_beside_open_mpi() {
+    OPEN_MPI.groups_are_clean();
+}
+
+#[test]
+fn groups_are_clean_under_valgrind_beside_mpich() {
+    MPICH.groups_are_clean();
+}
+
+#[test]
+fn forms_of_64_bits_give_the_same_on_both_libraries() {
+    agrees(&FORMS, 3);
+}
+
+#[test]
+fn other_kinds_of_arrays_hold_the_same_on_both_libraries() {
+    agrees(&KINDS, 3);
+}
+
+#[test]
+fn what_is_stored_in_files_comes_back_the_same_on_both_libraries() {
+    agrees(&STORAGE, 3);
 }

@@ -4,43 +4,14 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use armci_core::job::{Job, Outcome};
-use common::{Link, cc, installed, library, package, run, scratch};
-
-/// Compiles `tests/c/<name>.c`.
-fn compile(name: &str, link: Link) -> PathBuf {
-    compile_by(cc(), "", name, link)
-}
-
-/// The same as C++; none without a compiler for it.
-fn compile_as_cpp(name: &str) -> Option<PathBuf> {
-    let cpp = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
-    if Command::new(&cpp).arg("--version").output().is_err() {
-        return None;
-    }
-    let mut cpp = Command::new(cpp);
-    cpp.args(["-x", "c++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-g", "-O1"]);
-    Some(compile_by(cpp, "-cpp", name, Link::Shared))
-}
-
-fn compile_by(mut cc: Command, suffix: &str, name: &str, link: Link) -> PathBuf {
-    let program = scratch(&format!("{name}-{link:?}{suffix}"));
-    cc.arg("-DARMCI_NO_MPI").arg("-I").arg(package().join("include"));
-    cc.arg(package().join(format!("tests/c/{name}.c"))).args(["-x", "none", "-o"]).arg(&program);
-    match link {
-        Link::Shared => {
-            let directory = installed().to_str().unwrap();
-            cc.args(["-L", directory, "-larmci", &format!("-Wl,-rpath,{directory}"), "-lpthread"])
-        }
-        Link::Static => cc.arg(library(Link::Static)).args(["-lhwloc", "-lgcc_s", "-lm", "-lpthread", "-ldl"]),
-    };
-    run(&mut cc);
-    program
-}
+use common::program::{Build, Language, OTHERS, SUITE, WITH_MPI, check};
+use common::{Link, package};
 
 /// A job of a program, seen from outside.
 fn job(program: &PathBuf, ranks: usize) -> Job {
@@ -64,97 +35,96 @@ fn success(job: &Job) -> Outcome {
     outcome
 }
 
-/// One to four ranks, over each protocol, with and without progress thread.
-fn matrix(program: &PathBuf, check: impl Fn(usize, Outcome)) {
+/// Runs a program of the suite, which must say what it should.
+fn says(name: &str, ranks: usize, job: &Job) {
+    let outcome = success(job);
+    check(name, ranks, &written(&outcome.stdout), &written(&outcome.stderr));
+}
+
+/// One to four ranks: as C over each protocol, with and without progress thread; as C++; and through the functions'
+/// second names.
+fn in_all_ways(name: &'static str) {
+    let program = Build::of(name).compile().unwrap();
+    let cpp = Build { language: Language::Cpp, ..Build::of(name) }.compile();
+    // Who defines a function itself wants that very name.
+    let twins = (name != "profiler").then(|| Build { twins: true, ..Build::of(name) }.compile().unwrap());
     for ranks in 1..=4 {
         for protocol in ["rma", "am"] {
             for progress in ["thread", "none"] {
-                let job = job(program, ranks).env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress);
-                check(ranks, success(&job));
+                let job = job(&program, ranks).env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress);
+                says(name, ranks, &job);
             }
         }
+        for other in cpp.iter().chain(&twins) {
+            says(name, ranks, &job(other, ranks));
+        }
     }
-}
-
-fn all_done(ranks: usize, outcome: Outcome) {
-    assert_eq!(written(&outcome.stdout), "done\n".repeat(ranks));
-    assert_eq!(written(&outcome.stderr), "");
 }
 
 #[test]
 fn transfers_are_exact() {
-    matrix(&compile("transfers", Link::Shared), all_done);
+    in_all_ways("transfers");
 }
 
 #[test]
 fn collectives_are_exact() {
-    matrix(&compile("collectives", Link::Shared), all_done);
-}
-
-/// In C and in C++.
-fn both_languages(name: &str) {
-    matrix(&compile(name, Link::Shared), all_done);
-    if let Some(program) = compile_as_cpp(name) {
-        all_done(2, success(&job(&program, 2)));
-    }
+    in_all_ways("collectives");
 }
 
 #[test]
 fn what_does_not_block_is_complete_when_waited_for() {
-    both_languages("nonblocking");
+    in_all_ways("nonblocking");
 }
 
 #[test]
 fn groups_have_ranks_memory_and_collectives_of_their_own() {
-    both_languages("groups");
+    in_all_ways("groups");
 }
 
 #[test]
 fn messages_mutexes_flags_and_the_rest_do_what_they_say() {
-    both_languages("messages");
+    in_all_ways("messages");
 }
 
 #[test]
 fn threads_communicate_where_they_were_asked_for() {
-    both_languages("threads");
+    in_all_ways("threads");
 }
 
 #[test]
 fn a_profiler_may_stand_before_a_function() {
-    both_languages("profiler");
+    in_all_ways("profiler");
 }
 
 #[test]
 fn wrong_calls_are_refused_with_one_line_each() {
-    matrix(&compile("refusals", Link::Shared), |ranks, outcome| {
-        let stdout = written(&outcome.stdout);
-        let refusals = stdout.lines().map(|line| line.strip_suffix(" refusals").unwrap().parse::<usize>().unwrap());
-        let refusals: Vec<usize> = refusals.collect();
-        assert_eq!(refusals.len(), ranks);
-        let stderr = written(&outcome.stderr);
-        assert_eq!(stderr.lines().count(), refusals.iter().sum::<usize>(), "{stderr}");
-        for line in stderr.lines() {
-            let rest = line.strip_prefix("armci: ").unwrap_or_else(|| panic!("{line}"));
-            let named = if rest.contains("called before") {
-                rest.starts_with("ARMCI_Put: ")
-            } else {
-                (0..ranks).any(|rank| rest.starts_with(&format!("rank {rank}: ARMCI_")))
-            };
-            assert!(named, "{line}");
-        }
-    });
+    in_all_ways("refusals");
 }
 
 #[test]
 fn the_static_library_links_too() {
     for name in ["transfers", "collectives"] {
-        all_done(2, success(&job(&compile(name, Link::Static), 2)));
+        let program = Build { link: Link::Static, ..Build::of(name) }.compile().unwrap();
+        says(name, 2, &job(&program, 2));
+    }
+}
+
+#[test]
+fn no_program_is_forgotten_and_each_is_cpp_too() {
+    let files = std::fs::read_dir(package().join("tests/c")).unwrap().map(|file| file.unwrap().path());
+    let files = files.filter(|file| file.extension().is_some_and(|extension| extension == "c"));
+    let files: BTreeSet<String> = files.map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    let known: BTreeSet<String> = [&SUITE[..], &WITH_MPI, &OTHERS].concat().into_iter().map(str::to_owned).collect();
+    assert_eq!(files, known, "tests/c and the lists in tests/common/program.rs");
+    // The suite is compiled as C++ to be run here, and what needs an MPI is where there is one (`launchers`).
+    for name in OTHERS {
+        Build { language: Language::Cpp, ..Build::of(name) }.compile_to(&format!("compiles-{name}"));
     }
 }
 
 #[test]
 fn giving_up_ends_the_job_with_the_code() {
-    let program = compile("gives_up", Link::Shared);
+    let program = Build::of("gives_up").compile().unwrap();
     let cases = [
         ("error", 37, 37, "ARMCI_Error: I give up (code 37)"),
         ("error", 0, 1, "ARMCI_Error: I give up (code 0)"),
@@ -197,6 +167,11 @@ fn giving_up_ends_the_job_with_the_code() {
         }
         let early = job(&program, ranks).args(["early", "0"]).run().unwrap();
         assert_ne!(early.code, 0, "to leave without ARMCI_Finalize is a failure");
+    }
+    let cpp = Build { language: Language::Cpp, ..Build::of("gives_up") }.compile();
+    if let Some(program) = cpp {
+        let outcome = job(&program, 3).args(["error", "37"]).run().unwrap();
+        assert_eq!(outcome.code, 37, "{}", written(&outcome.stderr));
     }
     // Without a launcher, too, an error does not look like success.
     let alone = Command::new(program).args(["error", "256"]).output().unwrap();

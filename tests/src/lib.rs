@@ -35,6 +35,7 @@
 //! again in every rank, up to that rank's job. A job that hangs ends after a minute
 //! ([`Ranks::timeout`]). Works under `cargo test` and `cargo nextest`.
 
+pub mod hosts;
 pub mod numbers;
 mod place;
 mod ranks;

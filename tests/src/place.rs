@@ -6,6 +6,9 @@ use std::cell::Cell;
 /// Tells a rank the number of its job within the test.
 pub(crate) const JOB: &str = "ARMCI_TEST_JOB";
 
+/// Tells a process of the test binary that it is to be the agent of a host.
+pub(crate) const AGENT: &str = "ARMCI_TEST_AGENT";
+
 thread_local! {
     /// How many jobs this test has reached. A test is one thread.
     static REACHED: Cell<usize> = const { Cell::new(0) };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use armci_core::World;
 use armci_core::job::{self, Job, Outcome};
 
+use crate::hosts::Hosts;
 use crate::place;
 
 /// What a rank writes to standard output when its body has returned.
@@ -20,6 +21,7 @@ const DONE: &str = "armci-test: body done";
 pub struct Ranks {
     ranks: usize,
     nodes: usize,
+    hosts: usize,
     env: Vec<(String, String)>,
     timeout: Duration,
 }
@@ -30,13 +32,21 @@ impl Ranks {
     #[must_use]
     pub fn new(ranks: usize) -> Self {
         let nodes = std::env::var("TEST_NODES").ok().and_then(|nodes| nodes.parse().ok()).unwrap_or(1);
-        Self { ranks, nodes: ranks.clamp(1, nodes), env: Vec::new(), timeout: Duration::from_secs(60) }
+        Self { ranks, nodes: ranks.clamp(1, nodes), hosts: 0, env: Vec::new(), timeout: Duration::from_secs(60) }
     }
 
     /// Splits the ranks into so many virtual nodes.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// Puts the ranks onto so many hosts, which are network namespaces ([`Hosts`]), each a node. Where the machine allows
+    /// none, the job does not run, and a line on standard error says so.
+    #[must_use]
+    pub fn hosts(mut self, hosts: usize) -> Self {
+        self.hosts = hosts;
         self
     }
 
@@ -118,7 +128,7 @@ impl Ranks {
     /// If no rank fails, or the job hangs.
     pub fn expect_failure_bare(self, body: impl FnOnce()) -> Outcome {
         let Some((report, outcome)) = self.start_or_play(body) else {
-            panic!("a job that is expected to fail must be the last job of its test");
+            panic!("a job that is expected to fail must be the last job of its test, and have its hosts");
         };
         assert!(outcome.code != 0, "a failure was expected\n{report}");
         assert!(!outcome.timed_out, "{report}");
@@ -138,31 +148,47 @@ impl Ranks {
                 }
                 None
             }
+            _ if std::env::var_os(place::AGENT).is_some() => std::process::exit(job::serve_as_agent()),
             _ => {
-                let outcome = self.start(&test, number);
+                let outcome = self.start(&test, number)?;
                 Some((self.report(&test, number, &outcome), outcome))
             }
         }
     }
 
-    fn start(&self, test: &str, number: usize) -> Outcome {
+    /// Nothing, if it wants hosts and there are none.
+    fn start(&self, test: &str, number: usize) -> Option<Outcome> {
         // `--include-ignored`: whoever started an ignored test meant it.
+        let args = ["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"];
+        let hosts = if self.hosts == 0 { None } else { Some(Hosts::make(self.hosts)?) };
         let job = Job::this_program(self.ranks)
             .and_then(|job| job.nodes(self.nodes))
-            .map(|job| job.only_args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]))
+            .and_then(|job| match &hosts {
+                Some(hosts) => job.hosts(hosts.of_this_program(&args)?),
+                None => Ok(job),
+            })
+            .map(|job| job.only_args(args))
             .map(|job| self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
             .map(|job| {
                 job.env(place::JOB, number.to_string()).tag_output(true).capture_stdout(true).capture_stderr(true)
             })
             .map(|job| job.quiet(true).no_input(true).timeout(self.timeout));
-        job.and_then(|job| job.run())
-            .unwrap_or_else(|error| panic!("job {number} of test `{test}` cannot be started: {error}"))
+        let run = || job.and_then(|job| job.run());
+        let outcome = match &hosts {
+            Some(hosts) => hosts.within_hub(run),
+            None => run(),
+        };
+        Some(outcome.unwrap_or_else(|error| panic!("job {number} of test `{test}` cannot be started: {error}")))
     }
 
     /// What a person wants to know about a failed job.
     fn report(&self, test: &str, number: usize, outcome: &Outcome) -> String {
         let settings: String = self.env.iter().map(|(name, value)| format!(", {name}={value}")).collect();
-        let nodes = if self.nodes == 1 { String::new() } else { format!(" on {} nodes", self.nodes) };
+        let nodes = match (self.nodes, self.hosts) {
+            (1, 0) => String::new(),
+            (nodes, 0) => format!(" on {nodes} nodes"),
+            (_, hosts) => format!(" on {hosts} hosts"),
+        };
         let how = match &outcome.failed {
             Some(failed) => format!("rank {} {}", failed.rank, failed.reason),
             None if outcome.timed_out => format!("not done after {:?}; ended", self.timeout),

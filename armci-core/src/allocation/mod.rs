@@ -163,25 +163,29 @@ impl World {
     ///
     /// # Errors
     /// [`Error::Rank`], [`Error::OtherNode`]; [`Error::Address`] if the address lies in no region of that rank.
-    #[inline]
+    // Always: C names every place by its address, and a pointer handed over in memory takes longer than finding it.
+    #[inline(always)]
     pub fn locate(&self, rank: usize, address: *const u8) -> Result<GlobalPtr<u8>> {
         let node = self.node();
         let slot = node.reach(rank)?;
-        let nowhere = || Error::Address { rank, address: address as usize };
-        let (found, offset) = node.window().resolve(address as usize).ok_or_else(nowhere)?;
-        if found != slot {
-            return Err(nowhere());
-        }
-        match node.region_at(slot, offset) {
-            Some((id, part)) if offset - part.offset < part.len => {
-                Ok(GlobalPtr::new(id, rank as u32, offset - part.offset))
+        if let Some((found, offset)) = node.window().resolve(address as usize)
+            && found == slot
+        {
+            if let Some((id, part)) = node.region_at(slot, offset)
+                && offset - part.offset < part.len
+            {
+                return Ok(GlobalPtr::new(id, rank as u32, offset - part.offset));
             }
-            _ => self.locate_end(slot, offset).map(|(id, at)| GlobalPtr::new(id, rank as u32, at)).ok_or_else(nowhere),
+            if let Some((id, at)) = self.locate_end(slot, offset) {
+                return Ok(GlobalPtr::new(id, rank as u32, at));
+            }
         }
+        Err(Error::Address { rank, address: address as usize })
     }
 
     /// The region that ends at an offset in a slot, and its length: a pointer there may be named, but nothing reached.
     #[cold]
+    #[inline(never)]
     fn locate_end(&self, slot: usize, offset: u64) -> Option<(RegionId, u64)> {
         let at = |offset: u64| self.node().region_at(slot, offset);
         let ends = |(_, part): &(RegionId, Part)| part.offset + part.len == offset;

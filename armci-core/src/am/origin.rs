@@ -57,6 +57,8 @@ struct Sent {
     handler: u16,
     answer: Answer,
     by: By,
+    /// Whether it is on this node.
+    near: bool,
 }
 
 /// How something is under way.
@@ -85,7 +87,16 @@ impl Sent {
         !matches!(self.answer, Answer::Awaited)
     }
 
-    /// The get it belongs to.
+    /// Whether it changes something at its target, perhaps.
+    fn changes(&self) -> bool {
+        match self.answer {
+            Answer::Acknowledgement => true,
+            Answer::Data { .. } => self.what.access == Access::Put,
+            Answer::Awaited => false,
+        }
+    }
+
+    /// The get, or the put that is still being read, it belongs to.
     fn tag(&self) -> Option<Tag> {
         match self.answer {
             Answer::Data { tag, .. } => Some(tag),
@@ -137,8 +148,10 @@ pub(crate) struct Origin {
     free: Cell<u32>,
     /// What each taken slot was used for.
     sent: RefCell<[Option<Sent>; REQUEST_SLOTS]>,
-    /// Detached messages under way.
+    /// Detached messages and accesses under way; and those of them that are to this node, which alone an access in
+    /// place may have to wait for.
     detached: Cell<usize>,
+    detached_near: Cell<usize>,
     /// For each slot, the places that a list of segments lands at.
     places: [RefCell<Vec<*mut u8>>; REQUEST_SLOTS],
     /// The number of the operation, or scope, that began last.
@@ -177,6 +190,7 @@ impl Origin {
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
+            detached_near: Cell::new(0),
             places: Default::default(),
             last: Cell::new(0),
             refused: RefCell::new(Vec::new()),
@@ -271,15 +285,13 @@ impl Origin {
     fn post_for(&self, message: &Outgoing<'_>, what: Outstanding, answer: Answer) {
         debug_assert!(message.staged_len <= STAGING_BYTES);
         let handler = message.handler & !LONG;
-        match self.line_to(what.target) {
-            None => self.begin(message.slot, Sent { what, handler, answer, by: By::Message }, || {
-                self.transport.send(self.context, what.target, message)
-            }),
+        let line = self.line_to(what.target);
+        let sent = Sent { what, handler, answer, by: By::Message, near: line.is_none() };
+        match line {
+            None => self.begin(message.slot, sent, || self.transport.send(self.context, what.target, message)),
             Some(line) => {
                 self.order_behind_accesses(handler, &what);
-                self.begin(message.slot, Sent { what, handler, answer, by: By::Message }, || {
-                    line.send(what.target, message)
-                });
+                self.begin(message.slot, sent, || line.send(what.target, message));
             }
         }
     }
@@ -291,6 +303,7 @@ impl Origin {
         self.sent.borrow_mut()[slot] = Some(sent);
         if sent.detached() {
             self.detached.set(self.detached.get() + 1);
+            self.detached_near.set(self.detached_near.get() + usize::from(sent.near));
         }
         let mut attempts = 0;
         while send() == Err(Again) {
@@ -313,10 +326,10 @@ impl Origin {
     }
 
     /// Writes `len` bytes of a claimed slot's chunk, or of `from` if that is not null, to `offset` of a part of a region
-    /// on another node; detached if from the chunk, or else to be [collected](Origin::collect).
+    /// on another node. From the chunk it is locally complete at once, otherwise when its tag has been waited for.
     ///
     /// # Safety
-    /// The place is there to be written; `from` is readable until it was collected.
+    /// The place is there to be written; `from` is readable until it was waited for.
     pub(crate) unsafe fn write(
         &self,
         slot: usize,
@@ -324,10 +337,13 @@ impl Origin {
         access: region::Access,
         offset: u64,
         (from, len): (*const u8, usize),
+        tag: Tag,
     ) {
         let Some(line) = self.line_to(what.target) else { unreachable!("a rank of this node") };
-        let answer = if from.is_null() { Answer::Acknowledgement } else { Answer::Awaited };
-        let sent = Sent { what, handler: builtin::PUT, answer, by: By::Access(len) };
+        // Nothing lands here.
+        let landing = Landing::Rows { first: std::ptr::null_mut(), stride: 0, row: 0, rows: 0 };
+        let answer = if from.is_null() { Answer::Acknowledgement } else { Answer::Data { tag, landing } };
+        let sent = Sent { what, handler: builtin::PUT, answer, by: By::Access(len), near: false };
         // SAFETY: the caller's promise.
         self.begin(slot, sent, || unsafe { line.write(slot, what.target, access, offset, from, len) });
     }
@@ -351,7 +367,8 @@ impl Origin {
         // What is straight is not unpacked.
         let rows = usize::from(!straight);
         let landing = Landing::Rows { first: to, stride: len, row: len, rows };
-        let sent = Sent { what, handler: builtin::GET, answer: Answer::Data { tag, landing }, by: By::Access(len) };
+        let answer = Answer::Data { tag, landing };
+        let sent = Sent { what, handler: builtin::GET, answer, by: By::Access(len), near: false };
         let to = if straight { to } else { std::ptr::null_mut() };
         // SAFETY: the caller's promise.
         self.begin(slot, sent, || unsafe { line.read(slot, what.target, access, offset, to, len) });
@@ -378,7 +395,7 @@ impl Origin {
     pub(crate) fn fence(&self, target: Option<usize>) -> Result<()> {
         let at_target = |rank| target.is_none_or(|target| target == rank);
         if self.detached.get() != 0 {
-            let concerns = |sent: &Sent| matches!(sent.answer, Answer::Acknowledgement) && at_target(sent.what.target);
+            let concerns = |sent: &Sent| sent.changes() && at_target(sent.what.target);
             self.reap();
             if self.any_sent(concerns) {
                 let mut counts = self.conflicts.get();
@@ -451,10 +468,10 @@ impl Origin {
         }
     }
 
-    /// Before an operation by remote memory access: waits for what its order demands.
+    /// Before an access in place, on this node: waits for what its order demands.
     #[inline]
     pub(crate) fn order(&self, target: usize, region: RegionId, access: Access) {
-        if self.detached.get() != 0 {
+        if self.detached_near.get() != 0 {
             self.order_behind(target, region, access, |_| false);
         }
     }
@@ -633,6 +650,7 @@ impl Origin {
                 self.note(refusal);
             }
             self.detached.set(self.detached.get() - 1);
+            self.detached_near.set(self.detached_near.get() - usize::from(sent.near));
             self.release(slot);
         }
     }

@@ -59,16 +59,24 @@ impl Patch {
             dst_strides.len(),
             src_strides.len()
         );
-        let mut patch = Patch { row: counts[0], levels: [Level::default(); MAX_LEVELS], depth: 0 };
+        let mut patch = Patch::row(counts[0]);
         for ((&count, &dst), &src) in counts[1..].iter().zip(dst_strides).zip(src_strides) {
-            patch.push(Level { count, dst, src });
+            patch.push(count, dst, src);
         }
         patch
     }
 
-    /// Adds a level around those there are, by merging where it continues the one below on both sides.
+    /// A patch of one row, to which levels may be added.
     #[inline]
-    fn push(&mut self, level: Level) {
+    pub(crate) fn row(bytes: usize) -> Self {
+        Patch { row: bytes, levels: [Level::default(); MAX_LEVELS], depth: 0 }
+    }
+
+    /// Adds a level around those there are, by merging where it continues the one below on both sides. At most
+    /// [`MAX_LEVELS`] are added.
+    #[inline]
+    pub(crate) fn push(&mut self, count: usize, dst: usize, src: usize) {
+        let level = Level { count, dst, src };
         if level.count == 0 {
             self.row = 0;
         } else if level.count == 1 {
@@ -99,7 +107,7 @@ impl Patch {
 
     /// Bytes of a row after merging.
     #[inline]
-    pub(crate) fn row(&self) -> usize {
+    pub(crate) fn row_bytes(&self) -> usize {
         self.row
     }
 

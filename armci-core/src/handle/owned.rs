@@ -126,7 +126,7 @@ impl World {
     #[track_caller]
     pub fn put_nb<B: Buffer>(&self, source: B, target: GlobalPtr<B::Element>) -> Result<Handle<B>> {
         // SAFETY: LOCAL-SPAN.
-        self.start(source, |first, len, _| unsafe { self.put_from(first, len, target) })
+        self.start(source, |first, len, completion| unsafe { self.put_from_by(first, len, target, completion) })
     }
 
     /// Starts a get from `source` into `target`, as many elements as it has (`ARMCI_NbGet`); see [`World::put_nb`].
@@ -168,10 +168,10 @@ impl World {
         target: GlobalPtr<B::Element>,
         shape: &Strided<'_>,
     ) -> Result<Handle<B>> {
-        self.start(source, |first, len, _| {
+        self.start(source, |first, len, completion| {
             shape.check_local::<B::Element>(len)?;
             // SAFETY: LOCAL-SPAN was just checked.
-            unsafe { self.put_strided_from(first, target, shape) }
+            unsafe { self.put_strided_by(first, target, shape, completion) }
         })
     }
 

@@ -65,6 +65,7 @@ impl NbHandle {
 
 impl World {
     /// The tag of an operation with this handle.
+    #[inline]
     fn tag_of(&self, handle: Option<&mut NbHandle>) -> Tag {
         let Some(handle) = handle else { return self.origin().tag(Group::Implicit) };
         if *handle == NbHandle::default() {
@@ -78,6 +79,7 @@ impl World {
     ///
     /// # Errors
     /// [`Error::Refused`] if a target did not serve it.
+    #[inline]
     pub fn wait_for(&self, handle: &mut NbHandle) -> Result<()> {
         self.origin().complete(Which::Op(std::mem::take(handle).0))
     }
@@ -148,6 +150,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::put`].
+    #[inline]
     #[track_caller]
     pub unsafe fn put_nb_from<T: Pod>(
         &self,
@@ -156,9 +159,9 @@ impl World {
         target: GlobalPtr<T>,
         handle: Option<&mut NbHandle>,
     ) -> Result<()> {
-        self.tag_of(handle);
+        let completion = Completion::Later(self.tag_of(handle));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.put_from(source, count, target) }
+        unsafe { self.put_from_by(source, count, target, completion) }
     }
 
     /// Starts a get of `count` elements (`ARMCI_NbGet`).
@@ -169,6 +172,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::get`].
+    #[inline]
     #[track_caller]
     pub unsafe fn get_nb_into<T: Pod>(
         &self,
@@ -189,6 +193,7 @@ impl World {
     ///
     /// # Errors
     /// As [`World::accumulate`].
+    #[inline]
     #[track_caller]
     pub unsafe fn accumulate_nb_from<T: Accumulate>(
         &self,
@@ -218,9 +223,9 @@ impl World {
         shape: &Strided<'_>,
         handle: Option<&mut NbHandle>,
     ) -> Result<()> {
-        self.tag_of(handle);
+        let completion = Completion::Later(self.tag_of(handle));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.put_strided_from(source, target, shape) }
+        unsafe { self.put_strided_by(source, target, shape, completion) }
     }
 
     /// Starts a get into a patch (`ARMCI_NbGetS`).

@@ -184,7 +184,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         target: GlobalPtr<T>,
     ) -> Result<ScopedHandle<'scope, &'scope [T]>> {
         // SAFETY: LOCAL-SPAN by SCOPE-WAITS.
-        self.start(source, |world, first, len, _| unsafe { world.put_from(first, len, target) })
+        self.start(source, |world, first, len, completion| unsafe { world.put_from_by(first, len, target, completion) })
     }
 
     /// Starts a get (`ARMCI_NbGet`).
@@ -229,7 +229,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<ScopedHandle<'scope, &'scope [T]>> {
         shape.check_local::<T>(source.len())?;
         // SAFETY: LOCAL-SPAN was just checked; SCOPE-WAITS.
-        self.start(source, |world, first, _, _| unsafe { world.put_strided_from(first, target, shape) })
+        self.start(source, |world, first, _, completion| unsafe { world.put_strided_by(first, target, shape, completion) })
     }
 
     /// Starts a get into a patch (`ARMCI_NbGetS`).

@@ -98,7 +98,7 @@ fn find(asked: StartedBy) -> Result<Found> {
                 let outer = ticket.take_if(|ticket| is_within(&place, ticket));
                 if let Some(outer) = &outer {
                     let name = "ARMCI_JOB";
-                    but.push(format!("{name} is the outer job's, rank {} of {}", outer.rank, outer.size));
+                    but.push(format!("{name} is the outer job's, rank {} of {}", outer.who.rank, outer.who.size));
                 }
                 if ticket.is_none() {
                     let because = "PMI_FD is open, PMI_RANK says which: a launcher that speaks PMI-1".into();

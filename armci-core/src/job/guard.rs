@@ -6,7 +6,8 @@
 //! sleeps. The parent is watched too, by a descriptor of its process: a launcher that was killed cannot end its ranks.
 //!
 //! Guaranteed: within two seconds of such an end this process is gone. Not guaranteed: that a death is seen while a child
-//! that the rank forked, and that did not exec, still holds its lifeline; the launcher sees it then.
+//! that the rank forked, and that did not exec, still holds its lifeline; the launcher sees it then. Nor that of a
+//! rank that is alone on its host, behind a script that returns 0: Open MPI's launcher sees it all the same, MPICH's does not.
 
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};

@@ -14,7 +14,6 @@
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::{Pod, Zeroable};
@@ -22,6 +21,7 @@ use rustix::thread::CpuSet;
 
 use super::abort::Aborter;
 use super::guard::Guard;
+use super::place::Place;
 use super::{Bootstrap, Identity};
 use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
@@ -59,10 +59,7 @@ pub(super) struct Hosted<K> {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 struct Card {
-    /// Tells machines apart, or boots of one.
-    machine: [u64; 2],
-    /// Tells apart what on a machine cannot reach each other.
-    network: u64,
+    place: Place,
     /// Processors the rank may use, and how many of them its cgroup grants at a time.
     processors: [u64; 16],
     at_once: u64,
@@ -156,24 +153,13 @@ fn gather(store: &mut impl KeyValues, round: &mut u64, mine: &[u8]) -> Result<Ve
 
 impl Card {
     fn mine() -> Result<Self> {
-        let read = |source| Error::System { call: "reading the identity of this machine in /proc", source };
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(read)?;
-        let digits: String = boot.chars().filter(char::is_ascii_hexdigit).collect();
-        let machine = [0, 16].map(|from| {
-            digits.get(from..from + 16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
-        });
-        let network = std::fs::metadata("/proc/self/ns/net").map_err(read)?.ino();
         let mask = rustix::thread::sched_getaffinity(None).map_err(|e| Error::system("sched_getaffinity", e))?;
         let mut processors = [0u64; 16];
         for cpu in (0..CpuSet::MAX_CPU.min(1024)).filter(|cpu| mask.is_set(*cpu)) {
             processors[cpu / 64] |= 1 << (cpu % 64);
         }
         let at_once = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        Ok(Self { machine, network, processors, at_once })
-    }
-
-    fn node(&self) -> ([u64; 2], u64) {
-        (self.machine, self.network)
+        Ok(Self { place: Place::mine()?, processors, at_once })
     }
 
     fn count(&self) -> usize {
@@ -189,14 +175,14 @@ impl Card {
 fn identity(rank: usize, size: usize, cards: &[Card]) -> Identity {
     let mut nodes = Vec::new();
     for card in cards {
-        if !nodes.contains(&card.node()) {
-            nodes.push(card.node());
+        if !nodes.contains(&card.place) {
+            nodes.push(card.place);
         }
     }
-    let mine = cards[rank].node();
-    let here = |cards: &[Card]| cards.iter().filter(|card| card.node() == mine).count();
+    let mine = cards[rank].place;
+    let here = |cards: &[Card]| cards.iter().filter(|card| card.place == mine).count();
     let node = nodes.iter().position(|node| *node == mine).unwrap_or_default();
-    let nodes_here = nodes.iter().filter(|node| node.0 == mine.0).count();
+    let nodes_here = nodes.iter().filter(|node| node.machine == mine.machine).count();
     Identity {
         rank,
         size,
@@ -214,7 +200,7 @@ fn identity(rank: usize, size: usize, cards: &[Card]) -> Identity {
 /// counts on a processor of its own if there are two for each rank that may go there.
 fn seat(who: &Identity, cards: &[Card]) -> Seat {
     let mine = &cards[who.rank];
-    let here: Vec<_> = cards.iter().filter(|card| card.machine == mine.machine).collect();
+    let here: Vec<_> = cards.iter().filter(|card| card.place.machine == mine.place.machine).collect();
     if here.iter().all(|card| card.processors == mine.processors) && mine.count() > 1 {
         return topology::quick_seat(who.local_rank, who.local_size);
     }
@@ -296,8 +282,11 @@ mod tests {
     }
 
     fn card(machine: u64, network: u64, processors: u64) -> Card {
-        let mut card =
-            Card { machine: [machine; 2], network, processors: [0; 16], at_once: processors.count_ones().into() };
+        let mut card = Card {
+            place: Place { machine: [machine; 2], network },
+            processors: [0; 16],
+            at_once: processors.count_ones().into(),
+        };
         card.processors[0] = processors;
         card
     }

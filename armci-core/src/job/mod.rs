@@ -29,6 +29,7 @@ mod guard;
 mod hosted;
 mod inherited;
 mod launcher;
+mod place;
 mod pmi;
 #[doc(hidden)]
 pub mod pmix;
@@ -38,7 +39,7 @@ mod wire;
 
 pub use crate::topology::Bind;
 pub use abort::Aborter;
-pub use launcher::{Failure, Job, Outcome};
+pub use launcher::{Failure, Hosts, Job, Outcome, serve_as_agent};
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

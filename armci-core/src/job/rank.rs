@@ -41,7 +41,7 @@ impl Launched {
         let mut joined = Self {
             socket,
             frames: Frames::default(),
-            identity: Identity::on_one_machine(ticket.rank, ticket.size, ticket.nodes),
+            identity: ticket.who,
             seat: within(&mask, ticket.core.as_deref(), ticket.seat),
         };
         let answer = joined.exchange(Kind::Hello, &ticket.secret.to_le_bytes())?;

@@ -1,8 +1,10 @@
 //! The environment variable `ARMCI_JOB`: what the launcher tells a rank before it can speak to it.
 //!
 //! ```text
-//! ARMCI_JOB="3 fd=5 socket=48213 rank=2 size=4 nodes=1 secret=91f3... core=1,5 progress=5 shares=0 crowded=0"
+//! ARMCI_JOB="4 fd=5 socket=48213 rank=2 size=4 local=0/2 node=1/2 here=2 secret=91f3... core=1,5 progress=5 shares=0 crowded=0"
 //! ```
+//!
+//! `local` and `node` are a number and how many there are; `here` is how many of the nodes this machine plays.
 //!
 //! Guaranteed: a ticket that [`Ticket::from_environment`] returns names an open descriptor that is
 //! the socket the launcher made for this rank, found by its inode number; nothing was written to
@@ -11,13 +13,14 @@
 
 use std::os::fd::RawFd;
 
+use super::Identity;
 use crate::error::{Error, Result};
 use crate::topology::{Core, Seat};
 
 /// The variable's name.
 pub(super) const VARIABLE: &str = "ARMCI_JOB";
 /// The first word of the text; another number is another language.
-const FORMAT: &str = "3";
+const FORMAT: &str = "4";
 
 /// One rank's admission to its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +29,8 @@ pub(super) struct Ticket {
     pub(super) descriptor: RawFd,
     /// The socket's inode number: what tells it from another descriptor of that number.
     pub(super) inode: u64,
-    pub(super) rank: usize,
-    pub(super) size: usize,
-    /// Into how many nodes the ranks are split.
-    pub(super) nodes: usize,
+    /// Where the rank stands in its job.
+    pub(super) who: Identity,
     pub(super) secret: u64,
     /// The processors the launcher has tied this rank to, if it has.
     pub(super) core: Option<Core>,
@@ -65,12 +66,17 @@ impl Ticket {
         let core = self.core.as_ref().map(|core| core.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         format!(
-            "{FORMAT} fd={} socket={} rank={} size={} nodes={} secret={:016x} core={} progress={} shares={} crowded={}",
+            "{FORMAT} fd={} socket={} rank={} size={} local={}/{} node={}/{} here={} secret={:016x} core={} progress={} \
+             shares={} crowded={}",
             self.descriptor,
             self.inode,
-            self.rank,
-            self.size,
-            self.nodes,
+            self.who.rank,
+            self.who.size,
+            self.who.local_rank,
+            self.who.local_size,
+            self.who.node,
+            self.who.nodes,
+            self.who.nodes_here,
             self.secret,
             or_none(core),
             or_none(self.seat.progress_cpu.map(|cpu| cpu.to_string())),
@@ -85,12 +91,16 @@ impl Ticket {
             return None;
         }
         let mut field = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=');
+        let descriptor = field("fd")?.parse().ok()?;
+        let inode = field("socket")?.parse().ok()?;
+        let (rank, size) = (field("rank")?.parse().ok()?, field("size")?.parse().ok()?);
+        let (local_rank, local_size) = one_of(field("local")?)?;
+        let (node, nodes) = one_of(field("node")?)?;
+        let nodes_here = field("here")?.parse().ok()?;
         let ticket = Self {
-            descriptor: field("fd")?.parse().ok()?,
-            inode: field("socket")?.parse().ok()?,
-            rank: field("rank")?.parse().ok()?,
-            size: field("size")?.parse().ok()?,
-            nodes: field("nodes")?.parse().ok()?,
+            descriptor,
+            inode,
+            who: Identity { rank, size, local_rank, local_size, nodes, node, nodes_here },
             secret: u64::from_str_radix(field("secret")?, 16).ok()?,
             core: optional(field("core")?, |list| list.split(',').map(|cpu| cpu.parse().ok()).collect())?,
             seat: Seat {
@@ -99,7 +109,8 @@ impl Ticket {
                 crowded: field("crowded")? == "1",
             },
         };
-        let possible = ticket.rank < ticket.size && (1..=ticket.size).contains(&ticket.nodes) && ticket.descriptor >= 0;
+        let possible = rank < size && local_size <= size && nodes <= size && (1..=nodes).contains(&nodes_here);
+        let possible = possible && ticket.descriptor >= 0;
         (words.next().is_none() && possible).then_some(ticket)
     }
 
@@ -107,6 +118,13 @@ impl Ticket {
     fn is_live(&self) -> bool {
         super::inherited::inherited(self.descriptor).is_ok_and(|socket| inode_of_socket(socket) == Some(self.inode))
     }
+}
+
+/// A number out of so many, as `2/4`.
+fn one_of(text: &str) -> Option<(usize, usize)> {
+    let (number, many) = text.split_once('/')?;
+    let (number, many) = (number.parse().ok()?, many.parse().ok()?);
+    (number < many).then_some((number, many))
 }
 
 /// What `parse` makes of the text, or `-` for none; the outer option is whether it was either.
@@ -126,7 +144,8 @@ mod tests {
 
     fn ticket() -> Ticket {
         let seat = Seat { progress_cpu: None, shares: true, crowded: false };
-        Ticket { descriptor: 5, inode: 77, rank: 2, size: 4, nodes: 2, secret: 0xfeed, core: Some(vec![3, 7]), seat }
+        let who = Identity { rank: 2, size: 4, local_rank: 0, local_size: 2, nodes: 3, node: 1, nodes_here: 2 };
+        Ticket { descriptor: 5, inode: 77, who, secret: 0xfeed, core: Some(vec![3, 7]), seat }
     }
 
     #[test]
@@ -143,13 +162,17 @@ mod tests {
         for bad in [
             "",
             "1",
-            "2 fd=5",
             "3 fd=5",
+            "4 fd=5",
             "rank=1",
             &format!("{good} more=1"),
             &good.replace("rank=2", "rank=4"),
-            &good.replace("nodes=2", "nodes=0"),
-            &good.replace("nodes=2", "nodes=5"),
+            &good.replace("local=0/2", "local=2/2"),
+            &good.replace("local=0/2", "local=0/5"),
+            &good.replace("node=1/3", "node=0/0"),
+            &good.replace("node=1/3", "node=1/5"),
+            &good.replace("here=2", "here=0"),
+            &good.replace("here=2", "here=4"),
             &good.replace("fd=5", "fd=-5"),
             &good.replace("core=3,7", "core=3,,7"),
         ] {

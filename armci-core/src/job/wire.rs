@@ -1,5 +1,5 @@
-//! The language between a rank and its launcher: frames of a kind, a length and bytes, over a
-//! stream socket.
+//! The language between a rank and its launcher, and between a launcher and its agents on other hosts: frames of a kind,
+//! a length and bytes, over a stream socket.
 //!
 //! ```text
 //!   0       4       8            8+len
@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 pub(super) const LARGEST: usize = 64 << 20;
 /// The largest contribution of one rank to an exchange.
 pub(super) const LARGEST_SHARE: usize = 1 << 20;
-const HEADER: usize = 8;
+/// The bytes before a payload.
+pub(super) const HEADER: usize = 8;
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +30,27 @@ pub(super) enum Kind {
     Goodbye = 3,
     /// Launcher: no; the payload says why.
     Refused = 4,
+    /// To an agent, over the remote shell: whom to call back, and what to run.
+    Call = 5,
+    /// Launcher, to whoever connects: prove who you are.
+    Challenge = 6,
+    /// Launcher: all hosts are there; start your ranks.
+    Start = 7,
+    /// Agent: the first of my ranks has joined. Launcher: somewhere a rank has.
+    Joined = 8,
+    /// Agent: this is why the job is to end.
+    Failed = 9,
+    /// Agent: all my ranks have ended well.
+    Done = 10,
+    /// Launcher: a signal for your ranks.
+    Signal = 11,
 }
 
 impl Kind {
     fn from_number(number: u32) -> Option<Self> {
-        [Self::Hello, Self::Gather, Self::Goodbye, Self::Refused].into_iter().find(|&kind| kind as u32 == number)
+        use Kind::{Call, Challenge, Done, Failed, Gather, Goodbye, Hello, Joined, Refused, Signal, Start};
+        let all = [Hello, Gather, Goodbye, Refused, Call, Challenge, Start, Joined, Failed, Done, Signal];
+        all.into_iter().find(|&kind| kind as u32 == number)
     }
 }
 
@@ -68,6 +85,11 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// How many bytes wait for their frame to be whole.
+    pub(super) fn waiting(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The next whole frame, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Frame>> {
         if self.bytes.len() < HEADER {
@@ -97,7 +119,7 @@ fn number_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Everybody's shares as one payload.
+/// Everybody's shares as one payload; payloads of consecutive ranks, one behind the other, are the payload of all.
 pub(super) fn encode_table<'a>(shares: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut table = Vec::new();
     for share in shares {
@@ -149,7 +171,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_and_absurd_lengths_are_errors() {
-        for header in [[9u32, 0], [2, u32::MAX]] {
+        for header in [[99u32, 0], [2, u32::MAX]] {
             let mut frames = Frames::default();
             frames.push(&header[0].to_le_bytes());
             frames.push(&header[1].to_le_bytes());

@@ -270,7 +270,7 @@ mod tests {
     }
 
     impl Model {
-        fn lookup(&mut self, key: Key) -> Option<Part> {
+        fn lookup(&mut self, key: Key) -> Option<Known> {
             self.now += 1;
             let Some(found) = self.entries.iter_mut().find(|entry| entry.key == key) else {
                 self.counts.misses += 1;
@@ -279,13 +279,13 @@ mod tests {
             self.counts.hits += 1;
             found.uses += 1;
             found.used = self.now;
-            Some(found.part)
+            Some(found.known)
         }
 
-        fn insert(&mut self, key: Key, part: Part) -> Option<Key> {
+        fn insert(&mut self, key: Key, known: Known) -> Option<Key> {
             self.now += 1;
-            if let Some(known) = self.entries.iter_mut().find(|entry| entry.key == key) {
-                known.part = part;
+            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+                entry.known = known;
                 return None;
             }
             let mut victim = None;
@@ -294,7 +294,7 @@ mod tests {
                 victim = Some(self.entries.remove(least.unwrap()).key);
                 self.counts.evictions += 1;
             }
-            self.entries.push(Entry { key, part, uses: 1, used: self.now });
+            self.entries.push(Entry { key, known, uses: 1, used: self.now });
             victim
         }
     }
@@ -342,7 +342,7 @@ mod tests {
             };
             let at_first = room(&cache);
             for (number, step) in steps.into_iter().enumerate() {
-                let part = Part { offset: number as u64, len: 1 };
+                let part = part(number as u64);
                 match step {
                     Step::Use(key) => {
                         let found = cache.lookup(key.rank, key.region);
@@ -368,8 +368,8 @@ mod tests {
 
     const REGION: RegionId = RegionId { index: 3, generation: 1 };
 
-    fn part(offset: u64) -> Part {
-        Part { offset, len: 8 }
+    fn part(offset: u64) -> Known {
+        Known { part: Part { offset, len: 8 }, access: Access { address: offset, key: 7 } }
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl World {
     #[track_caller]
     pub fn put<T: Pod>(&self, source: &[T], target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN: `source` is borrowed for the call, which is how long it is read.
-        unsafe { self.put_bytes(source.as_ptr().cast(), size_of_val(source), target.cast()) }
+        unsafe { self.put_bytes(source.as_ptr().cast(), size_of_val(source), target.cast(), Completion::OnReturn) }
     }
 
     /// [`World::put`] of `count` elements from where `source` points, for memory that is no slice: that of a C
@@ -45,7 +45,24 @@ impl World {
     #[track_caller]
     pub unsafe fn put_from<T: Pod>(&self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.put_bytes(source.cast(), bytes_of::<T>(count), target.cast()) }
+        unsafe { self.put_from_by(source, count, target, Completion::OnReturn) }
+    }
+
+    /// [`World::put_from`], locally complete when that says.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN, until the put is locally complete.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn put_from_by<T: Pod>(
+        &self,
+        source: *const T,
+        count: usize,
+        target: GlobalPtr<T>,
+        completion: Completion,
+    ) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.put_bytes(source.cast(), bytes_of::<T>(count), target.cast(), completion) }
     }
 
     /// The common way of all contiguous puts.
@@ -54,10 +71,20 @@ impl World {
     /// LOCAL-SPAN.
     #[inline]
     #[track_caller]
-    unsafe fn put_bytes(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
+    unsafe fn put_bytes(
+        &self,
+        source: *const u8,
+        bytes: usize,
+        target: GlobalPtr<u8>,
+        completion: Completion,
+    ) -> Result<()> {
         // SAFETY: LOCAL-SPAN.
         unsafe {
-            if self.is_plain() { self.put_now(source, bytes, target) } else { self.put_watched(source, bytes, target) }
+            if self.is_plain() {
+                self.put_now(source, bytes, target, completion)
+            } else {
+                self.put_watched(source, bytes, target, completion)
+            }
         }
     }
 
@@ -66,16 +93,28 @@ impl World {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    unsafe fn put_watched(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
+    unsafe fn put_watched(
+        &self,
+        source: *const u8,
+        bytes: usize,
+        target: GlobalPtr<u8>,
+        completion: Completion,
+    ) -> Result<()> {
         let call = self.call_on(Kind::Put, target, bytes, Extent::Bytes);
         // SAFETY: LOCAL-SPAN.
-        self.watched(&call, || unsafe { self.put_now(source, bytes, target) })
+        self.watched(&call, || unsafe { self.put_now(source, bytes, target, completion) })
     }
 
     /// # Safety
     /// LOCAL-SPAN.
     #[inline(always)]
-    unsafe fn put_now(&self, source: *const u8, bytes: usize, target: GlobalPtr<u8>) -> Result<()> {
+    unsafe fn put_now(
+        &self,
+        source: *const u8,
+        bytes: usize,
+        target: GlobalPtr<u8>,
+        completion: Completion,
+    ) -> Result<()> {
         let to = self.resolve(target, bytes as u64)?;
         self.count().put(bytes);
         if to.is_near() && target.region.index < self.direct().put.get() {
@@ -85,8 +124,8 @@ impl World {
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
-            // SAFETY: LOCAL-SPAN; it is copied before this returns.
-            unsafe { far::put(self, to, source, target, &whole) }
+            // SAFETY: LOCAL-SPAN.
+            unsafe { far::put(self, to, source, target, &whole, completion) }
         }
     }
 
@@ -249,7 +288,8 @@ impl World {
         count: usize,
         target: GlobalPtr<T>,
     ) -> Result<()> {
-        let (scale, bytes) = ((T::KIND, alpha_bytes(alpha)), bytes_of::<T>(count));
+        let (alpha, bytes) = (alpha_bytes(alpha), bytes_of::<T>(count));
+        let scale = (T::KIND, &alpha);
         // SAFETY: LOCAL-SPAN.
         unsafe {
             if self.is_plain() {
@@ -267,7 +307,7 @@ impl World {
     #[track_caller]
     unsafe fn accumulate_watched(
         &self,
-        scale: (ElementKind, [u8; 16]),
+        scale: (ElementKind, &[u8; 16]),
         source: *const u8,
         bytes: usize,
         target: GlobalPtr<u8>,
@@ -282,7 +322,7 @@ impl World {
     #[inline(always)]
     unsafe fn accumulate_now(
         &self,
-        (kind, alpha): (ElementKind, [u8; 16]),
+        (kind, alpha): (ElementKind, &[u8; 16]),
         source: *const u8,
         bytes: usize,
         target: GlobalPtr<u8>,
@@ -293,12 +333,12 @@ impl World {
         if to.is_near() && target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
-            unsafe { self.transport().accumulate_row(to, source, bytes, kind, &alpha) };
+            unsafe { self.transport().accumulate_row(to, source, bytes, kind, alpha) };
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
             // SAFETY: LOCAL-SPAN; it is copied before this returns.
-            unsafe { by_message::accumulate(self, source, target, &whole, kind, alpha) }
+            unsafe { by_message::accumulate(self, source, target, &whole, kind, *alpha) }
         }
     }
 }

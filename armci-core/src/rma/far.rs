@@ -3,7 +3,7 @@
 //! | transfer | goes |
 //! |---|---|
 //! | put of up to a staging chunk | copied to the chunk and written from there: locally complete at once |
-//! | longer put | written from where it lies, in pieces; returns when they are there |
+//! | longer put | written from where it lies, in pieces; returns when they are there, unless it has a handle |
 //! | get | read to where it belongs (through chunks, where the fabric wants the own side's memory registered) |
 //! | rows of at least [`LONG_ROW`] bytes | each like a transfer of its own, as many at once as there are request slots |
 //! | shorter rows | packed into messages: an access of its own would cost each row more than the copy |
@@ -41,7 +41,7 @@ fn access<'a>(
     patch: &Patch,
     path: Path,
 ) -> Result<Option<(region::Access, &'a Line)>> {
-    let short = patch.rows() > 1 && patch.row() < LONG_ROW;
+    let short = patch.rows() > 1 && patch.row_bytes() < LONG_ROW;
     if remote.is_near() || path == Path::Am || patch.bytes() == 0 || short {
         return Ok(None);
     }
@@ -62,16 +62,17 @@ fn for_each_row(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut s
     unsafe { patch.for_each_row(to, from, visit) };
 }
 
-/// Puts a patch; locally complete on return, remotely after a fence.
+/// Puts a patch; locally complete when that says, remotely after a fence.
 ///
 /// # Safety
-/// LOCAL-PATCH; `to` is what `target` was resolved to.
+/// LOCAL-PATCH, until it is locally complete; `to` is what `target` was resolved to.
 pub(super) unsafe fn put(
     world: &World,
     to: Remote,
     source: *const u8,
     target: GlobalPtr<u8>,
     patch: &Patch,
+    completion: Completion,
 ) -> Result<()> {
     let way = access(world, to, target, patch, world.protocol().put)?.filter(|(_, line)| line.writes());
     let Some((access, line)) = way else {
@@ -83,36 +84,28 @@ pub(super) unsafe fn put(
     origin.order_access(target.rank(), target.region, Access::Put, patch.bytes());
     let straight = line.reaches_all_memory();
     let largest = line.largest_access().min(if straight { usize::MAX } else { STAGING_BYTES });
-    // Those that are written from where they lie.
-    let mut awaited = Vec::new();
+    let tag = completion.tag(origin);
+    let mut pieces = 0;
     for_each_row(patch, target.offset, source.cast_mut(), true, |offset, local, row| {
         for begin in (0..row).step_by(largest) {
             let (offset, local, len) = (offset + begin as u64, local.wrapping_add(begin), largest.min(row - begin));
-            if awaited.len() == PIPELINE {
-                collect(world, awaited.remove(0));
+            if pieces >= PIPELINE {
+                origin.narrow(tag.op);
             }
+            pieces += 1;
             let slot = origin.claim();
             let from = if len <= STAGING_BYTES {
                 // SAFETY: LOCAL-PATCH; REQUEST-SLOT: the chunk of a claimed slot is ours, and holds as much.
                 unsafe { copy(origin.staging(slot), local, len) };
                 ptr::null()
             } else {
-                awaited.push(slot);
                 local.cast_const()
             };
-            // SAFETY: REGION-LIVE; LOCAL-PATCH until it is collected below.
-            unsafe { origin.write(slot, what, access, offset, (from, len)) };
+            // SAFETY: REGION-LIVE; LOCAL-PATCH until it is complete.
+            unsafe { origin.write(slot, what, access, offset, (from, len), tag) };
         }
     });
-    awaited.into_iter().for_each(|slot| collect(world, slot));
-    Ok(())
-}
-
-/// Waits for an access that was not detached. One that fails ends the job.
-fn collect(world: &World, slot: usize) {
-    if let Err(error) = world.origin().collect(slot, |_| ()) {
-        tracing::error!("a remote memory access was refused: {error}");
-    }
+    completion.settle(origin, tag)
 }
 
 /// Gets a patch.

@@ -40,85 +40,95 @@ pub struct Strided<'a> {
 }
 
 /// A shape in bytes, checked.
+///
+/// It is filled in where it stays: moved, its arrays would take longer than a small patch.
 struct Checked {
-    counts: [usize; MAX_LEVELS + 1],
-    local: [usize; MAX_LEVELS],
-    remote: [usize; MAX_LEVELS],
-    levels: usize,
+    /// From here to there, or from there to here.
+    patch: Patch,
+    /// Bytes from the first to behind the last byte on either side; 0 if the patch is empty.
     local_span: usize,
     remote_span: usize,
+}
+
+/// Which way a patch goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Out,
+    In,
 }
 
 impl Strided<'_> {
     /// Refuses a shape that contradicts itself, or leaves a local buffer of `len` elements of `T`.
     pub(crate) fn check_local<T>(&self, len: usize) -> Result<()> {
-        self.check(size_of::<T>())?.fits(len.saturating_mul(size_of::<T>()))
+        let (mut checked, bytes) = (Checked::nothing(), len.saturating_mul(size_of::<T>()));
+        self.check(size_of::<T>(), Way::Out, &mut checked)?;
+        if checked.local_span <= bytes {
+            return Ok(());
+        }
+        Err(Error::Shape(format!("the patch spans {} bytes of a local buffer of {bytes}", checked.local_span)))
     }
 
     /// Brings the shape to bytes of elements of `size`.
-    fn check(&self, size: usize) -> Result<Checked> {
+    #[inline]
+    fn check(&self, size: usize, way: Way, checked: &mut Checked) -> Result<()> {
+        let levels = self.local.len();
+        if self.counts.len() == levels + 1
+            && self.remote.len() == levels
+            && levels <= MAX_LEVELS
+            && self.bring(size, way, checked).is_some()
+        {
+            return Ok(());
+        }
+        Err(self.contradiction(size))
+    }
+
+    /// [`Strided::check`] of arrays that go together; none if something exceeds the address space.
+    #[inline]
+    fn bring(&self, size: usize, way: Way, checked: &mut Checked) -> Option<()> {
+        let row = self.counts[0].checked_mul(size)?;
+        // The whole patch can be counted, also where strides of zero make its span small.
+        let mut bytes = row;
+        let (mut here, mut there) = (row, row);
+        let empty = self.counts.contains(&0);
+        checked.patch = Patch::row(row);
+        for ((&count, &local), &remote) in self.counts[1..].iter().zip(self.local).zip(self.remote) {
+            let (local, remote) = (local.checked_mul(size)?, remote.checked_mul(size)?);
+            bytes = bytes.checked_mul(count)?;
+            if !empty {
+                here = here.checked_add((count - 1).checked_mul(local)?)?;
+                there = there.checked_add((count - 1).checked_mul(remote)?)?;
+            }
+            match way {
+                Way::Out => checked.patch.push(count, remote, local),
+                Way::In => checked.patch.push(count, local, remote),
+            }
+        }
+        (checked.local_span, checked.remote_span) = if empty { (0, 0) } else { (here, there) };
+        (bytes <= isize::MAX as usize).then_some(())
+    }
+
+    /// What is wrong with a shape that was refused.
+    #[cold]
+    #[inline(never)]
+    fn contradiction(&self, size: usize) -> Error {
         let levels = self.local.len();
         if self.counts.len() != levels + 1 || self.remote.len() != levels || levels > MAX_LEVELS {
-            return Err(Error::Shape(format!(
+            return Error::Shape(format!(
                 "{} counts need {} strides on each side, at most {MAX_LEVELS}; there are {levels} local and {} remote ones",
                 self.counts.len(),
                 self.counts.len().saturating_sub(1),
                 self.remote.len(),
-            )));
+            ));
         }
-        let too_large = || Error::Shape(format!("{self:?} of {size}-byte elements exceeds the address space"));
-        let scale = |from: &[usize], to: &mut [usize]| -> Option<()> {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = from.checked_mul(size)?;
-            }
-            Some(())
-        };
-        let mut checked = Checked {
-            counts: [1; MAX_LEVELS + 1],
-            local: [0; MAX_LEVELS],
-            remote: [0; MAX_LEVELS],
-            levels,
-            local_span: 0,
-            remote_span: 0,
-        };
-        scale(self.local, &mut checked.local).ok_or_else(too_large)?;
-        scale(self.remote, &mut checked.remote).ok_or_else(too_large)?;
-        checked.counts[..=levels].copy_from_slice(self.counts);
-        checked.counts[0] = self.counts[0].checked_mul(size).ok_or_else(too_large)?;
-        // The whole patch can be counted, also where strides of zero make its span small.
-        let bytes = self.counts.iter().try_fold(size, |bytes, count| bytes.checked_mul(*count));
-        bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(too_large)?;
-        checked.local_span = span(self.counts, &checked.local, checked.counts[0]).ok_or_else(too_large)?;
-        checked.remote_span = span(self.counts, &checked.remote, checked.counts[0]).ok_or_else(too_large)?;
-        Ok(checked)
+        Error::Shape(format!("{self:?} of {size}-byte elements exceeds the address space"))
     }
-}
-
-/// Bytes from the first to behind the last byte of a patch; 0 if it is empty.
-fn span(counts: &[usize], strides: &[usize], row: usize) -> Option<usize> {
-    if counts.contains(&0) {
-        return Some(0);
-    }
-    counts[1..]
-        .iter()
-        .zip(strides)
-        .try_fold(row, |span, (count, stride)| span.checked_add((count - 1).checked_mul(*stride)?))
 }
 
 impl Checked {
-    /// The patch from here to there, or from there to here.
-    fn patch(&self, outward: bool) -> Patch {
-        let [local, remote] = [&self.local[..self.levels], &self.remote[..self.levels]];
-        let [to, from] = if outward { [remote, local] } else { [local, remote] };
-        Patch::new(to, from, &self.counts[..=self.levels])
-    }
-
-    /// Refuses a local buffer that the patch leaves.
-    fn fits(&self, bytes: usize) -> Result<()> {
-        if self.local_span <= bytes {
-            return Ok(());
-        }
-        Err(Error::Shape(format!("the patch spans {} bytes of a local buffer of {bytes}", self.local_span)))
+    /// To be filled in by a check.
+    #[inline]
+    fn nothing() -> Self {
+        Checked { patch: Patch::row(0), local_span: 0, remote_span: 0 }
     }
 }
 
@@ -143,9 +153,10 @@ impl Checked {
 /// # Errors
 /// [`Error::Shape`] if the shape contradicts itself.
 pub unsafe fn copy_strided<T: Pod>(target: *mut T, source: *const T, shape: &Strided<'_>) -> Result<()> {
-    let shape = shape.check(size_of::<T>())?;
+    let mut checked = Checked::nothing();
+    shape.check(size_of::<T>(), Way::Out, &mut checked)?;
     // SAFETY: LOCAL-SPAN.
-    unsafe { copy_patch(target.cast(), source.cast(), &shape.patch(true)) };
+    unsafe { copy_patch(target.cast(), source.cast(), &checked.patch) };
     Ok(())
 }
 
@@ -156,7 +167,7 @@ impl World {
     /// As [`World::put`]; [`Error::Shape`] if the shape contradicts itself or leaves `source`.
     #[track_caller]
     pub fn put_strided<T: Pod>(&self, source: &[T], target: GlobalPtr<T>, shape: &Strided<'_>) -> Result<()> {
-        shape.check(size_of::<T>())?.fits(size_of_val(source))?;
+        shape.check_local::<T>(source.len())?;
         // SAFETY: LOCAL-SPAN was just checked; `source` is borrowed for the call.
         unsafe { self.put_strided_from(source.as_ptr(), target, shape) }
     }
@@ -167,7 +178,7 @@ impl World {
     /// As [`World::get`]; [`Error::Shape`] if the shape contradicts itself or leaves `target`.
     #[track_caller]
     pub fn get_strided<T: Pod>(&self, source: GlobalPtr<T>, target: &mut [T], shape: &Strided<'_>) -> Result<()> {
-        shape.check(size_of::<T>())?.fits(size_of_val(target))?;
+        shape.check_local::<T>(target.len())?;
         // SAFETY: LOCAL-SPAN was just checked; `target` is ours alone for the call.
         unsafe { self.get_strided_into(source, target.as_mut_ptr(), shape) }
     }
@@ -184,7 +195,7 @@ impl World {
         target: GlobalPtr<T>,
         shape: &Strided<'_>,
     ) -> Result<()> {
-        shape.check(size_of::<T>())?.fits(size_of_val(source))?;
+        shape.check_local::<T>(source.len())?;
         // SAFETY: LOCAL-SPAN was just checked; `source` is borrowed for the call.
         unsafe { self.accumulate_strided_from(alpha, source.as_ptr(), target, shape) }
     }
@@ -203,17 +214,45 @@ impl World {
         target: GlobalPtr<T>,
         shape: &Strided<'_>,
     ) -> Result<()> {
-        let shape = shape.check(size_of::<T>())?;
-        let (patch, target) = (shape.patch(true), target.cast());
-        let call = self.call_on(Kind::Put, target, patch.bytes(), Extent::Rows { patch: &patch, outward: true });
         // SAFETY: LOCAL-SPAN.
-        let put = || unsafe { self.put_patch(source.cast(), target, &patch, shape.remote_span as u64) };
-        if self.is_plain() { put() } else { self.watched(&call, put) }
+        unsafe { self.put_strided_by(source, target, shape, Completion::OnReturn) }
+    }
+
+    /// [`World::put_strided_from`], locally complete when that says.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN, until the put is locally complete.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn put_strided_by<T: Pod>(
+        &self,
+        source: *const T,
+        target: GlobalPtr<T>,
+        shape: &Strided<'_>,
+        completion: Completion,
+    ) -> Result<()> {
+        let (mut checked, target) = (Checked::nothing(), target.cast());
+        shape.check(size_of::<T>(), Way::Out, &mut checked)?;
+        let patch = &checked.patch;
+        // SAFETY: LOCAL-SPAN.
+        let put = || unsafe { self.put_patch(source.cast(), target, patch, checked.remote_span as u64, completion) };
+        if self.is_plain() {
+            return put();
+        }
+        let call = self.call_on(Kind::Put, target, patch.bytes(), Extent::Rows { patch, outward: true });
+        self.watched(&call, put)
     }
 
     /// # Safety
     /// LOCAL-SPAN for `patch` at `source`, which reaches `span` bytes at the target.
-    unsafe fn put_patch(&self, source: *const u8, target: GlobalPtr<u8>, patch: &Patch, span: u64) -> Result<()> {
+    unsafe fn put_patch(
+        &self,
+        source: *const u8,
+        target: GlobalPtr<u8>,
+        patch: &Patch,
+        span: u64,
+        completion: Completion,
+    ) -> Result<()> {
         let to = self.resolve(target, span)?;
         self.count().put(patch.bytes());
         if to.is_near() && target.region.index < self.direct().put.get() {
@@ -223,7 +262,7 @@ impl World {
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { far::put(self, to, source, target, patch) }
+            unsafe { far::put(self, to, source, target, patch, completion) }
         }
     }
 
@@ -257,12 +296,16 @@ impl World {
         shape: &Strided<'_>,
         completion: Completion,
     ) -> Result<()> {
-        let shape = shape.check(size_of::<T>())?;
-        let (patch, source) = (shape.patch(false), source.cast());
-        let call = self.call_on(Kind::Get, source, patch.bytes(), Extent::Rows { patch: &patch, outward: false });
+        let (mut checked, source) = (Checked::nothing(), source.cast());
+        shape.check(size_of::<T>(), Way::In, &mut checked)?;
+        let patch = &checked.patch;
         // SAFETY: LOCAL-SPAN.
-        let get = || unsafe { self.get_patch(source, target.cast(), &patch, shape.remote_span as u64, completion) };
-        if self.is_plain() { get() } else { self.watched(&call, get) }
+        let get = || unsafe { self.get_patch(source, target.cast(), patch, checked.remote_span as u64, completion) };
+        if self.is_plain() {
+            return get();
+        }
+        let call = self.call_on(Kind::Get, source, patch.bytes(), Extent::Rows { patch, outward: false });
+        self.watched(&call, get)
     }
 
     /// # Safety
@@ -303,9 +346,10 @@ impl World {
         target: GlobalPtr<T>,
         shape: &Strided<'_>,
     ) -> Result<()> {
-        let shape = shape.check(size_of::<T>())?;
+        let mut checked = Checked::nothing();
+        shape.check(size_of::<T>(), Way::Out, &mut checked)?;
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.accumulate_patch(alpha, source, target, &shape.patch(true), shape.remote_span as u64) }
+        unsafe { self.accumulate_patch(alpha, source, target, &checked.patch, checked.remote_span as u64) }
     }
 
     /// The common way of strided accumulates; `span` is how far the patch reaches at the target.
@@ -322,7 +366,8 @@ impl World {
         patch: &Patch,
         span: u64,
     ) -> Result<()> {
-        let (scale, source, target) = ((T::KIND, alpha_bytes(alpha)), source.cast(), target.cast());
+        let alpha = alpha_bytes(alpha);
+        let (scale, source, target) = ((T::KIND, &alpha), source.cast(), target.cast());
         // SAFETY: LOCAL-SPAN.
         unsafe {
             if self.is_plain() {
@@ -340,7 +385,7 @@ impl World {
     #[track_caller]
     unsafe fn accumulate_rows_watched(
         &self,
-        scale: (ElementKind, [u8; 16]),
+        scale: (ElementKind, &[u8; 16]),
         source: *const u8,
         target: GlobalPtr<u8>,
         patch: &Patch,
@@ -356,7 +401,7 @@ impl World {
     #[inline(always)]
     unsafe fn accumulate_rows(
         &self,
-        (kind, scale): (ElementKind, [u8; 16]),
+        (kind, scale): (ElementKind, &[u8; 16]),
         source: *const u8,
         target: GlobalPtr<u8>,
         patch: &Patch,
@@ -369,11 +414,64 @@ impl World {
         if to.is_near() && target.region.index < self.direct().accumulate.get() {
             self.origin().order(target.rank(), target.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SPAN, aligned whole elements.
-            unsafe { self.transport().accumulate(to, source, patch, kind, &scale) };
+            unsafe { self.transport().accumulate(to, source, patch, kind, scale) };
             Ok(())
         } else {
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::accumulate(self, source, target, patch, kind, scale) }
+            unsafe { by_message::accumulate(self, source, target, patch, kind, *scale) }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// How far a shape reaches here and there, and what it moves.
+    fn reach(counts: &[usize], local: &[usize], remote: &[usize], way: Way) -> Result<(usize, usize, usize)> {
+        let mut checked = Checked::nothing();
+        Strided { counts, local, remote }.check(8, way, &mut checked)?;
+        Ok((checked.local_span, checked.remote_span, checked.patch.bytes()))
+    }
+
+    #[test]
+    fn a_shape_reaches_to_the_end_of_its_last_row() {
+        for way in [Way::Out, Way::In] {
+            let of = |counts: &[usize], local: &[usize], remote: &[usize]| reach(counts, local, remote, way).unwrap();
+            assert_eq!(of(&[4], &[], &[]), (32, 32, 32));
+            assert_eq!(of(&[4, 3], &[10], &[6]), (8 * (2 * 10 + 4), 8 * (2 * 6 + 4), 96));
+            assert_eq!(of(&[4, 3, 2], &[10, 100], &[6, 0]), (8 * (100 + 20 + 4), 8 * (12 + 4), 192));
+            assert_eq!(of(&[4, 0], &[usize::MAX / 8], &[6]), (0, 0, 0), "nothing reaches nowhere");
+        }
+    }
+
+    #[test]
+    fn the_way_says_which_strides_are_the_targets() {
+        let patch = |way| {
+            let mut checked = Checked::nothing();
+            Strided { counts: &[4, 3], local: &[10], remote: &[6] }.check(8, way, &mut checked).unwrap();
+            checked.patch
+        };
+        assert_eq!(patch(Way::Out), Patch::new(&[48], &[80], &[32, 3]));
+        assert_eq!(patch(Way::In), Patch::new(&[80], &[48], &[32, 3]));
+    }
+
+    #[test]
+    fn what_contradicts_itself_or_exceeds_the_address_space_is_refused() {
+        let refused = |counts: &[usize], local: &[usize], remote: &[usize]| {
+            reach(counts, local, remote, Way::Out).unwrap_err().to_string()
+        };
+        assert!(refused(&[4, 3], &[10], &[]).contains("2 counts need 1 strides"));
+        assert!(refused(&[1; 9], &[1; 8], &[1; 8]).contains("at most 7"));
+        let far = usize::MAX / 8;
+        for (counts, local, remote) in [
+            ([far, 2], [0], [0]),        // counted, though it reaches not far
+            ([1, 3], [far], [1]),        // here
+            ([1, 3], [1], [far]),        // there
+            ([1, 1], [usize::MAX], [1]), // in bytes
+            ([usize::MAX, 1], [0], [0]),
+        ] {
+            assert!(refused(&counts, &local, &remote).contains("exceeds the address space"), "{counts:?}");
         }
     }
 }

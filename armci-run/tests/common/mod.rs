@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +16,8 @@ use rustix::process::{Pid, Signal};
 
 /// Names the mark.
 const MARK: &str = "ARMCI_RUN_TEST_MARK";
+/// No job here takes so long.
+const LIMIT: Duration = Duration::from_secs(120);
 /// Names the role that this test binary plays when it is a rank.
 const ROLE: &str = "ARMCI_RUN_TEST_ROLE";
 
@@ -55,6 +57,19 @@ impl Run {
             .args(arguments);
         run.command = Self::observed(shell, &run.mark);
         run
+    }
+
+    /// A command that ends in `armci-run`, with these arguments.
+    pub fn within(mut command: Command, arguments: &[&str]) -> Self {
+        let mut run = Self::new(&[]);
+        command.args(arguments);
+        run.command = Self::observed(command, &run.mark);
+        run
+    }
+
+    pub fn in_directory(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
+        self
     }
 
     /// `armci-run -n RANKS` of this test binary, whose test `test` will find itself in `role`.
@@ -160,8 +175,18 @@ impl Running {
 
     pub fn end(self) -> Ended {
         let begin = Instant::now();
+        let launcher = Pid::from_child(&self.child);
+        let (ended, has_ended) = std::sync::mpsc::channel::<()>();
+        let limit = std::thread::spawn(move || {
+            if has_ended.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                // Its ranks end with it, and the test fails by its code.
+                let _ = rustix::process::kill_process(launcher, Signal::KILL);
+            }
+        });
         let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
         let after = begin.elapsed();
+        drop(ended);
+        limit.join().unwrap();
         nobody_is_left(&self.mark);
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ended { code: status.code(), stdout: text(stdout), stderr: text(stderr), after }

@@ -1,26 +1,27 @@
 /* A program that uses ARMCI, and perhaps MPI: beside_mpi FIRST LAST HOW
-   FIRST initialises first, and LAST finalises last: mpi or armci (without MPI, both say armci).
+   FIRST initialises first, and LAST finalises last: mpi or armci (without MPI, both say armci). If FIRST is comm, it is MPI,
+   and its ranks join by a communicator.
    HOW: work; child: the same, and start a program; counted: the same, joined once more than left; stay; or how the highest rank leaves before its time. */
 #include "check.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-#ifdef WITH_MPI
-#include <mpi.h>
-#endif
-
 static int is(const char *word, const char *other) { return strcmp(word, other) == 0; }
 
-static void start_mpi(void) {
+/* Joins by a duplicate of MPI's world, which then stands for all ranks. */
+static int join_by_communicator(void) {
 #ifdef WITH_MPI
-    CHECK(MPI_Init(NULL, NULL) == MPI_SUCCESS);
-#endif
-}
-
-static void end_mpi(void) {
-#ifdef WITH_MPI
-    CHECK(MPI_Finalize() == MPI_SUCCESS);
+    MPI_Comm comm;
+    ARMCI_Group world;
+    start_mpi();
+    CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
+    if (ARMCI_Init_mpi_comm(comm) != 0) return 1;
+    ARMCI_Group_get_world(&world);
+    CHECK(armci_group_comm(&world) == comm);
+    return 0;
+#else
+    return 1;
 #endif
 }
 
@@ -42,7 +43,7 @@ static void work(int me, int nproc) {
     int right = (me + 1) % nproc, left = (me + nproc - 1) % nproc;
     enum { N = 1000 };
     void **base = allocate((N + 1) * sizeof(double));
-    double *mine = base[me], *there = base[right], here[N], two = 2;
+    double *mine = (double *)base[me], *there = (double *)base[right], here[N], two = 2;
     long *counter = (long *)((double *)base[0] + N), ticket;
 
     for (int i = 0; i < N; i++) here[i] = me * N + i, mine[i] = -1;
@@ -83,7 +84,7 @@ int main(int argc, char **argv) {
     if (argc != 4) return 97;
     const char *first = argv[1], *last = argv[2], *how = argv[3];
     if (is(first, "mpi")) start_mpi();
-    if (ARMCI_Init() != 0) return 96;
+    if ((is(first, "comm") ? join_by_communicator() : ARMCI_Init()) != 0) return 96;
     if (is(first, "armci")) start_mpi();
     if (is(how, "counted") && ARMCI_Init() != 0) return 93;
     int me = armci_msg_me(), nproc = armci_msg_nproc();

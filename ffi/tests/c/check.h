@@ -1,4 +1,5 @@
-/* A check that fails ends the job and says where. */
+/* A check that fails ends the job and says where. A program that is linked with MPI is in MPI, too, from start_mpi to
+   end_mpi; in one without it they do nothing. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -7,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef WITH_MPI
+#include <mpi.h>
+#endif
+
 #define CHECK(condition)                                                                                   \
     do {                                                                                                   \
         if (!(condition)) {                                                                                \
@@ -14,6 +19,18 @@
             ARMCI_Error("a check failed", 99);                                                             \
         }                                                                                                  \
     } while (0)
+
+static inline void start_mpi(void) {
+#ifdef WITH_MPI
+    CHECK(MPI_Init(NULL, NULL) == MPI_SUCCESS);
+#endif
+}
+
+static inline void end_mpi(void) {
+#ifdef WITH_MPI
+    CHECK(MPI_Finalize() == MPI_SUCCESS);
+#endif
+}
 
 /* Memory of `bytes` bytes on every rank. */
 static inline void **allocate(long bytes) {

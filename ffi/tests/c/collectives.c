@@ -1,11 +1,12 @@
 /* Joining, memory, broadcasts and global operations. */
 #include "check.h"
 
+enum { MOST = 16 }; /* ranks */
 static int me, nproc;
 
 /* Parts differ in size; some are empty. */
 static void uneven_memory(void) {
-    void *base[nproc];
+    void *base[MOST];
     for (int round = 0; round < 3; round++) {
         long bytes = (me + round) % 2 == 0 ? 0 : 1000 * me + 8;
         CHECK(ARMCI_Malloc(base, bytes) == 0);
@@ -45,7 +46,7 @@ static void many_allocations(void) {
 
 static void broadcasts(void) {
     enum { N = 100001 }; /* more than one round holds */
-    char *buffer = malloc(N);
+    char *buffer = (char *)malloc(N);
     for (int root = 0; root < nproc; root++) {
         memset(buffer, me == root ? 'A' + root : 0, N);
         root % 2 ? armci_msg_bcast(buffer, N, root) : armci_msg_brdcst(buffer, N, root);
@@ -57,7 +58,7 @@ static void broadcasts(void) {
 
 /* What is asked of bits, and of truth: by each of its names. */
 static void logic(void) {
-    static char *ops[] = {"&", "band", "|", "bor", "or  ", "&&", "land", "||", "lor"};
+    static char ops[][7] = {"&", "band", "|", "bor", "or  ", "&&", "land", "||", "lor"};
     for (int op = 0; op < 9; op++) {
         int x[3] = {1 << me, 6 + me % 2, me == 0 ? 0 : 4};
         long y = me + 2;
@@ -72,9 +73,9 @@ static void logic(void) {
 /* Element i of rank r is (r + 1) * (i % 3 - 1) * (r odd ? -1 : 1): all signs, and exact in every type. */
 #define GOPS(type, gop)                                                                          \
     static void check_##gop(void) {                                                              \
-        static char *ops[] = {"+", "*", "max", "min", "absmax", "absmin", "max  "};               \
+        static char ops[][7] = {"+", "*", "max", "min", "absmax", "absmin", "max  "};               \
         enum { N = 5000 };                                                                       \
-        type *x = malloc(N * sizeof *x);                                                         \
+        type *x = (type *)malloc(N * sizeof *x);                                                         \
         for (int op = 0; op < 7; op++) {                                                         \
             for (int i = 0; i < N; i++) x[i] = (type)((me + 1) * (i % 3 - 1) * (me % 2 ? -1 : 1)); \
             gop(x, N, ops[op]);                                                                  \
@@ -92,7 +93,7 @@ static void logic(void) {
                 CHECK(x[i] == want);                                                             \
             }                                                                                    \
         }                                                                                        \
-        gop(NULL, 0, "+");                                                                       \
+        gop(NULL, 0, ops[0]);                                                                     \
         free(x);                                                                                 \
     }
 GOPS(int, armci_msg_igop)
@@ -102,6 +103,7 @@ GOPS(float, armci_msg_fgop)
 GOPS(double, armci_msg_dgop)
 
 int main(void) {
+    start_mpi();
     if (ARMCI_Initialized()) return 1;
     CHECK(ARMCI_Finalize() == 0); /* of nothing */
     CHECK(ARMCI_Init() == 0);
@@ -109,7 +111,7 @@ int main(void) {
     CHECK(ARMCI_Initialized());
     me = armci_msg_me();
     nproc = armci_msg_nproc();
-    CHECK(me >= 0 && me < nproc);
+    CHECK(me >= 0 && me < nproc && nproc <= MOST);
     uneven_memory();
     many_allocations();
     broadcasts();
@@ -127,6 +129,7 @@ int main(void) {
     CHECK(ARMCI_Finalize() == 0);
     CHECK(!ARMCI_Initialized());
     CHECK(ARMCI_Finalize() == 0); /* one too many */
+    end_mpi();
     puts("done");
     return 0;
 }

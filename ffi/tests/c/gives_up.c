@@ -7,7 +7,7 @@
 
 static void *read_on(void *stream) {
     if (stream == stdin) getchar();
-    else getc(stream);
+    else getc((FILE *)stream);
     return NULL;
 }
 
@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
     const char *how = argv[1];
     int number = atoi(argv[2]);
     double x = 1;
+    start_mpi();
     CHECK(ARMCI_Init() == 0);
     printf("before\n"); /* in a buffer of C's */
     if (armci_msg_me() == armci_msg_nproc() - 1) {
@@ -44,9 +45,10 @@ int main(int argc, char **argv) {
         if (!strcmp(how, "fence")) ARMCI_Fence(number);
         if (!strcmp(how, "value")) printf("%g\n", ARMCI_GetValueDouble(&x, number));
         if (!strcmp(how, "root")) armci_msg_brdcst(&x, 8, number);
-        if (!strcmp(how, "operation")) armci_msg_dgop(&x, number, "or");
+        if (!strcmp(how, "operation")) armci_msg_dgop(&x, number, (char *)"or");
         if (!strcmp(how, "group")) {
-            ARMCI_Group group = {0};
+            ARMCI_Group group;
+            memset(&group, 0, sizeof group);
             ARMCI_Group_free(&group);
         }
         if (!strcmp(how, "world")) {
@@ -57,7 +59,8 @@ int main(int argc, char **argv) {
         if (!strcmp(how, "communicator")) {
             ARMCI_Group group;
             ARMCI_Group_get_world(&group);
-            printf("%p\n", (void *)armci_group_comm(&group));
+            armci_comm_t comm = armci_group_comm(&group);
+            printf("%d\n", ((char *)&comm)[0]);
         }
         if (!strcmp(how, "member")) {
             ARMCI_Group group;
@@ -66,8 +69,8 @@ int main(int argc, char **argv) {
         if (!strcmp(how, "handle")) ARMCI_INIT_HANDLE(NULL);
         if (!strcmp(how, "mutex")) ARMCI_Lock(number, 0);
         if (!strcmp(how, "scope")) armci_msg_bcast_scope(number, &x, 8, 0);
-        if (!strcmp(how, "type")) armci_msg_gop_scope(SCOPE_ALL, &x, 1, "+", number);
-        if (!strcmp(how, "select")) armci_msg_sel(&x, number, "max", ARMCI_DOUBLE, 1);
+        if (!strcmp(how, "type")) armci_msg_gop_scope(SCOPE_ALL, &x, 1, (char *)"+", number);
+        if (!strcmp(how, "select")) armci_msg_sel(&x, number, (char *)"max", ARMCI_DOUBLE, 1);
         if (!strcmp(how, "domain")) printf("%d\n", armci_domain_count(number));
         if (!strcmp(how, "node")) printf("%d\n", armci_domain_nprocs(ARMCI_DOMAIN_SMP, number));
         if (!strcmp(how, "tag")) armci_msg_snd(number, &x, 8, 0);
@@ -79,5 +82,7 @@ int main(int argc, char **argv) {
         if (!strcmp(how, "early")) return number;
     }
     ARMCI_Barrier();
-    return ARMCI_Finalize();
+    CHECK(ARMCI_Finalize() == 0);
+    end_mpi();
+    return 0;
 }

@@ -52,6 +52,17 @@ static void collectives(ARMCI_Group *group, int size, int rank, const int *list)
     CHECK(table[rank] == &table[rank]);
     free(table);
     armci_msg_group_barrier(group);
+#ifdef WITH_MPI
+    /* And so it is for MPI. */
+    MPI_Comm comm = armci_group_comm(group);
+    int mpi_rank, mpi_size;
+    CHECK(comm == group->comm);
+    CHECK(MPI_Comm_rank(comm, &mpi_rank) == MPI_SUCCESS && mpi_rank == rank);
+    CHECK(MPI_Comm_size(comm, &mpi_size) == MPI_SUCCESS && mpi_size == size);
+    CHECK(MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    for (int i = 0; i < size; i++) sum -= list[i];
+    CHECK(sum == 0);
+#endif
 }
 
 static void memory(ARMCI_Group *group, int size, int rank) {
@@ -72,6 +83,7 @@ static void memory(ARMCI_Group *group, int size, int rank) {
 }
 
 int main(void) {
+    start_mpi();
     CHECK(ARMCI_Init() == 0);
     me = armci_msg_me();
     nproc = armci_msg_nproc();
@@ -90,6 +102,9 @@ int main(void) {
             check_guards(&theirs);
             CHECK(ARMCI_Group_rank(&theirs.group, &rank) != 0 && rank == -1 && theirs.group.size == 0);
             CHECK(ARMCI_Absolute_id(&theirs.group, 0) == list[0]);
+#ifdef WITH_MPI
+            CHECK(armci_group_comm(&theirs.group) == MPI_COMM_NULL && theirs.group.comm == MPI_COMM_NULL);
+#endif
         }
         count = halves(me % 2, list);
         ARMCI_Group_create(count, list, &mine.group);
@@ -127,6 +142,7 @@ int main(void) {
     }
     free(list);
     CHECK(ARMCI_Finalize() == 0);
+    end_mpi();
     puts("done");
     return 0;
 }

@@ -173,6 +173,7 @@ static void packing(void) {
 }
 
 int main(void) {
+    start_mpi();
     double begin = armci_timer();
     CHECK(ARMCI_Init() == 0);
     me = armci_msg_me();
@@ -189,6 +190,7 @@ int main(void) {
     packing();
     CHECK(armci_timer() > begin);
     CHECK(ARMCI_Finalize() == 0);
+    end_mpi();
     puts("done");
     return 0;
 }

@@ -133,6 +133,7 @@ static void aggregates(void) {
 }
 
 int main(void) {
+    start_mpi();
     CHECK(PARMCI_Init() == 0);
     me = armci_msg_me();
     nproc = armci_msg_nproc();
@@ -143,6 +144,7 @@ int main(void) {
     values();
     aggregates();
     CHECK(PARMCI_Finalize() == 0);
+    end_mpi();
     puts("done");
     return 0;
 }

@@ -14,6 +14,7 @@ void armci_msg_barrier(void) {
 }
 
 int main(void) {
+    start_mpi();
     CHECK(ARMCI_Init() == 0);
     int me = armci_msg_me(), right = (me + 1) % armci_msg_nproc();
     void **base = allocate(8);
@@ -27,6 +28,7 @@ int main(void) {
     armci_msg_barrier();
     release(base);
     CHECK(ARMCI_Finalize() == 0);
+    end_mpi();
     puts("done");
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+enum { MOST = 16 }; /* ranks */
 static int refusals;
 static void **base;
 static int me, nproc, right;
@@ -25,7 +26,7 @@ static void *from_another_thread(void *unused) {
 
 static void places_and_lengths(void) {
     double x = 1, scale = 1;
-    char *there = base[right];
+    char *there = (char *)base[right];
     REFUSED(ARMCI_Put(&x, there, 8, nproc));
     REFUSED(ARMCI_Put(&x, there, 8, -1));
     REFUSED(ARMCI_Put(&x, NULL, 0, nproc)); /* even for nothing */
@@ -50,7 +51,7 @@ static void shapes(void) {
     double x[8] = {1}, scale[2] = {1, 1};
     int one[9] = {8, 1, 1, 1, 1, 1, 1, 1, 1}, strides[8] = {8, 8, 8, 8, 8, 8, 8, 8};
     int two[] = {8, 2}, minus[] = {8, -1}, back[] = {-8}, far[] = {64}, odd[] = {12}, sixteen[] = {16, 4}, by24[] = {24};
-    char *there = base[right];
+    char *there = (char *)base[right];
     REFUSED(ARMCI_PutS(x, strides, there, strides, one, 8, right));
     REFUSED(ARMCI_PutS(x, strides, there, strides, one, -1, right));
     REFUSED(ARMCI_PutS(x, strides, there, strides, NULL, 0, right));
@@ -91,7 +92,7 @@ static void vectors_and_words(void) {
 
 /* Refused on all ranks, also where only one rank is wrong. */
 static void memory(void) {
-    void *table[nproc];
+    void *table[MOST];
     REFUSED(ARMCI_Malloc(table, me == 0 ? -1 : 8));
     REFUSED(ARMCI_Malloc(me == nproc - 1 ? NULL : table, 8));
     REFUSED(ARMCI_Malloc(table, 1L << 62));
@@ -117,7 +118,7 @@ static void the_rest(void) {
     REFUSED(ARMCI_NbPutS(&x, far, base[right], far, two, 1, right, &handle));
     REFUSED(ARMCI_NbPutValueInt(1, &x, right, &handle));
     CHECK(ARMCI_Wait(&handle) == 0);
-    int *flag = base[right];
+    int *flag = (int *)base[right];
     REFUSED(ARMCI_Put_flag(&x, base[right], 8, (int *)((char *)flag + 1), 1, right));
     REFUSED(ARMCI_Put_flag(&x, base[right], 8, (int *)&x, 1, right));
     REFUSED(ARMCI_Put_flag(&x, base[right], 80, flag, 1, right));
@@ -131,7 +132,7 @@ static void the_rest(void) {
     REFUSED(ARMCI_Malloc_local(-1) == NULL);
     REFUSED(ARMCI_Init_thread(7));
     ARMCI_Group group;
-    void *table[nproc];
+    void *table[MOST];
     memset(&group, 0x5a, sizeof group);
     REFUSED(ARMCI_Malloc_group(table, 8, &group));
     REFUSED(ARMCI_Malloc_group(table, 8, NULL));
@@ -149,9 +150,12 @@ static void the_rest(void) {
 int main(void) {
     int x = 0;
     REFUSED(ARMCI_Put(&x, &x, sizeof x, 0)); /* before ARMCI_Init */
+    REFUSED(ARMCI_Init_thread_comm(0, (armci_comm_t)0)); /* no MPI, or not yet */
+    start_mpi();
     CHECK(ARMCI_Init() == 0);
     me = armci_msg_me();
     nproc = armci_msg_nproc();
+    CHECK(nproc <= MOST);
     right = (me + 1) % nproc;
     base = allocate(64);
     memset(base[me], 0, 64);
@@ -162,6 +166,7 @@ int main(void) {
     vectors_and_words();
     memory();
     the_rest();
+    REFUSED(ARMCI_Init_mpi_comm((armci_comm_t)0)); /* no MPI, or no communicator */
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, from_another_thread, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
@@ -173,6 +178,7 @@ int main(void) {
     release(base);
     CHECK(ARMCI_Finalize() == 0);
     REFUSED(ARMCI_Put(&x, mine, sizeof x, right)); /* after ARMCI_Finalize */
+    end_mpi();
     printf("%d refusals\n", refusals);
     return 0;
 }

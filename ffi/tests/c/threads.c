@@ -21,6 +21,7 @@ static void *work(void *argument) {
 }
 
 int main(void) {
+    start_mpi();
     CHECK(ARMCI_Init_thread(3) == 0);
     me = armci_msg_me();
     nproc = armci_msg_nproc();
@@ -39,6 +40,7 @@ int main(void) {
     }
     release(base);
     CHECK(ARMCI_Finalize() == 0);
+    end_mpi();
     puts("done");
     return 0;
 }

@@ -1,7 +1,22 @@
 /* Every transfer moves exactly the bytes it says, and what it adds is exact. */
 #include "check.h"
 
+/* Complex numbers as either language has them. */
+#ifdef __cplusplus
+#include <complex>
+typedef std::complex<float> float_complex;
+typedef std::complex<double> double_complex;
+#define COMPLEX(type, re, im) type(re, im)
+#define RE(z) ((z).real())
+#define IM(z) ((z).imag())
+#else
 #include <complex.h>
+typedef float complex float_complex;
+typedef double complex double_complex;
+#define COMPLEX(type, re, im) ((type)((re) + (im) * I))
+#define RE(z) creal(z)
+#define IM(z) cimag(z)
+#endif
 
 static int me, nproc, right, left;
 
@@ -10,7 +25,7 @@ static double value(int rank, int index) { return 1 + rank + 7 * (index % 13); }
 
 static void contiguous(void) {
     enum { N = 50000 }; /* more than one message holds */
-    double *there = malloc(N * sizeof *there), *back = malloc(N * sizeof *back);
+    double *there = doubles(N), *back = doubles(N);
     void **base = allocate(N * sizeof *there);
     for (int i = 0; i < N; i++) there[i] = value(me, i);
     CHECK(ARMCI_Put(there, base[right], N * sizeof *there, right) == 0);
@@ -21,7 +36,7 @@ static void contiguous(void) {
     for (int i = 0; i < N; i++) CHECK(((double *)base[me])[i] == value(left, i));
 
     /* Inside the part, at odd bytes, out of memory of our own part. */
-    char *bytes = base[me], odd[5] = "12345", got[7];
+    char *bytes = (char *)base[me], odd[] = "12345", got[7];
     ARMCI_Barrier();
     memcpy(bytes, "abcdefgh", 8);
     ARMCI_Barrier();
@@ -45,7 +60,7 @@ static void contiguous(void) {
 
 static void values(void) {
     void **base = allocate(64);
-    char *there = base[right];
+    char *there = (char *)base[right];
     CHECK(ARMCI_PutValueInt(-5 - me, there, right) == 0);
     CHECK(ARMCI_PutValueLong(1L << 40 | me, there + 8, right) == 0);
     CHECK(ARMCI_PutValueFloat(0.5f + me, there + 16, right) == 0);
@@ -74,7 +89,7 @@ static int inside(int plane, int row, int column) {
 
 static void strided(void) {
     void **base = allocate(sizeof(there_t));
-    there_t *mine = base[me], *theirs = base[right];
+    there_t *mine = (there_t *)base[me], *theirs = (there_t *)base[right];
     here_t here, back;
     memset(mine, 0, sizeof *mine);
     for (int p = 0; p < PLANES; p++)
@@ -110,9 +125,9 @@ static void strided(void) {
 #define ADDS(type, datatype, scaling)                                                        \
     static void adds_##datatype(void) {                                                      \
         enum { N = 3000 };                                                                   \
-        type scale = (scaling), *mine = malloc(N * sizeof *mine);                            \
+        type scale = (scaling), *mine = (type *)malloc(N * sizeof *mine);                            \
         void **base = allocate(N * sizeof *mine);                                            \
-        type *sum = base[me];                                                                \
+        type *sum = (type *)base[me];                                                                \
         for (int i = 0; i < N; i++) sum[i] = (type)i, mine[i] = (type)value(me, i);          \
         ARMCI_Barrier();                                                                     \
         for (int n = 0; n < 3; n++)                                                          \
@@ -122,7 +137,7 @@ static void strided(void) {
         for (int i = 0; i < N; i++) {                                                        \
             type all = 0;                                                                    \
             for (int r = 0; r < nproc; r++) all += (type)value(r, i);                        \
-            CHECK(mine[i] == (type)i + 3 * scale * all);                                     \
+            CHECK(mine[i] == (type)i + (type)3 * scale * all);                                     \
         }                                                                                    \
         ARMCI_Barrier();                                                                     \
         release(base);                                                                       \
@@ -132,24 +147,24 @@ ADDS(int, ARMCI_ACC_INT, -2)
 ADDS(long, ARMCI_ACC_LNG, 1L << 33)
 ADDS(float, ARMCI_ACC_FLT, 0.5f)
 ADDS(double, ARMCI_ACC_DBL, 1)
-ADDS(float complex, ARMCI_ACC_CPL, 2 + 0.5f * I)
-ADDS(double complex, ARMCI_ACC_DCP, -1 + 4 * I)
+ADDS(float_complex, ARMCI_ACC_CPL, COMPLEX(float_complex, 2, 0.5f))
+ADDS(double_complex, ARMCI_ACC_DCP, COMPLEX(double_complex, -1, 4))
 
 /* Complex numbers inside structs whose size is no multiple of theirs. */
 static void complex_members(void) {
-    struct particle { double mass; double complex z; };
+    struct particle { double mass; double_complex z; };
     enum { N = 40 };
-    struct particle *here = malloc(N * sizeof *here);
+    struct particle *here = (struct particle *)malloc(N * sizeof *here);
     void **base = allocate(N * sizeof *here);
-    struct particle *mine = base[me], *theirs = base[0];
+    struct particle *mine = (struct particle *)base[me], *theirs = (struct particle *)base[0];
     for (int i = 0; i < N; i++) {
         here[i].mass = mine[i].mass = i;
-        here[i].z = value(me, i) - i * I;
+        here[i].z = COMPLEX(double_complex, value(me, i), -i);
         mine[i].z = i;
     }
     ARMCI_Barrier();
-    double complex scale = I;
-    int stride[] = {sizeof *here}, count[] = {sizeof(double complex), N};
+    double_complex scale = COMPLEX(double_complex, 0, 1);
+    int stride[] = {sizeof *here}, count[] = {sizeof(double_complex), N};
     CHECK(ARMCI_AccS(ARMCI_ACC_DCP, &scale, &here->z, stride, &theirs->z, stride, count, 1, 0) == 0);
     ARMCI_Barrier();
     if (me == 0)
@@ -157,7 +172,7 @@ static void complex_members(void) {
             double sum = 0;
             for (int r = 0; r < nproc; r++) sum += value(r, i);
             CHECK(mine[i].mass == i);
-            CHECK(creal(mine[i].z) == i + (double)nproc * i && cimag(mine[i].z) == sum);
+            CHECK(RE(mine[i].z) == i + (double)nproc * i && IM(mine[i].z) == sum);
         }
     ARMCI_Barrier();
     release(base);
@@ -168,7 +183,7 @@ static void vectors(void) {
     enum { N = 20 };
     long here[N], back[N];
     void **base = allocate(2 * N * sizeof(long)), *from[N], *to[N], *into[N];
-    long *mine = base[me], *theirs = base[right];
+    long *mine = (long *)base[me], *theirs = (long *)base[right];
     memset(mine, 0, 2 * N * sizeof(long));
     for (int i = 0; i < N; i++) {
         here[i] = 1000L * me + i;
@@ -194,7 +209,7 @@ static void vectors(void) {
 static void read_modify_write(void) {
     enum { DRAWS = 500 };
     void **base = allocate(32);
-    int *count = base[0], held;
+    int *count = (int *)base[0], held;
     long *long_count = (long *)base[0] + 1, long_held, drawn = 0;
     if (me == 0) *count = -7, *long_count = 1L << 40;
     ARMCI_Barrier();
@@ -205,7 +220,7 @@ static void read_modify_write(void) {
         CHECK(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &long_held, long_count, -1, 0) == 0);
         drawn += long_held;
     }
-    armci_msg_lgop(&drawn, 1, "+"); /* each number was drawn once */
+    armci_msg_lgop(&drawn, 1, (char *)"+"); /* each number was drawn once */
     long draws = (long)DRAWS * nproc;
     CHECK(drawn == draws * (1L << 40) - draws * (draws - 1) / 2);
     CHECK(ARMCI_GetValueInt(count, 0) == -7 + 2 * draws);
@@ -219,8 +234,8 @@ static void read_modify_write(void) {
     ARMCI_Barrier();
     CHECK(ARMCI_Rmw(ARMCI_SWAP, &held, count, 0, 0) == 0);
     CHECK(ARMCI_Rmw(ARMCI_SWAP_LONG, &long_held, long_count, 0, 0) == 0);
-    armci_msg_igop(&held, 1, "+");
-    armci_msg_lgop(&long_held, 1, "+");
+    armci_msg_igop(&held, 1, (char *)"+");
+    armci_msg_lgop(&long_held, 1, (char *)"+");
     CHECK(held + ARMCI_GetValueInt(count, 0) == (1 << 20) + (1 << nproc) - 1);
     CHECK(long_held + ARMCI_GetValueLong(long_count, 0) == (1L << 20) + (((1L << nproc) - 1) << 40));
     ARMCI_Barrier();
@@ -228,6 +243,7 @@ static void read_modify_write(void) {
 }
 
 int main(int argc, char **argv) {
+    start_mpi();
     CHECK(ARMCI_Init_args(&argc, &argv) == 0);
     me = armci_msg_me();
     nproc = armci_msg_nproc();
@@ -246,6 +262,7 @@ int main(int argc, char **argv) {
     vectors();
     read_modify_write();
     CHECK(ARMCI_Finalize() == 0);
+    end_mpi();
     puts("done");
     return 0;
 }

@@ -1,6 +1,10 @@
 //! Compiling C in a test, and linking it with the library.
 #![allow(dead_code)] // each test file uses its part
 
+pub mod launch;
+pub mod program;
+pub mod valgrind;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;

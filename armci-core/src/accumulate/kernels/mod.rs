@@ -87,6 +87,7 @@ unsafe fn typed<T: Accumulate>(dst: *mut u8, src: *const u8, bytes: usize, alpha
 }
 
 /// `alpha` as [`accumulate_bytes`] wants it.
+#[inline]
 pub fn alpha_bytes<T: Accumulate>(alpha: T) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&alpha));

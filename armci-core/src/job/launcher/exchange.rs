@@ -1,18 +1,16 @@
 //! The launcher's side of the control sockets: who has joined, who has left, and the answers to
 //! collective requests.
 //!
-//! A request is collective: it is answered, to all, when all ranks have made it. Nothing here
+//! A request is collective: it is answered, to all, when all ranks have made it. Where some ranks are on other hosts,
+//! what all of this host have asked is one request to the launcher of the job, and its answer is theirs. Nothing here
 //! waits: [`Exchange::pump`] takes what has arrived and sends what fits; the rest of an answer
 //! leaves when the socket is writable again.
 
-use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
-
-use super::super::wire::{self, Frame, Frames, Kind};
+use super::super::wire::{self, Frame, Kind};
+use super::line::Line;
 
 /// How far a rank has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,71 +23,89 @@ pub(super) enum Standing {
     Left,
 }
 
-/// A rank that broke the rules: its number, and how.
+/// A rank that broke the rules: its number on this host, and how.
 pub(super) type Violation = (usize, String);
 
 /// All ranks' control sockets.
 pub(super) struct Exchange {
     secret: u64,
-    lines: Vec<Line>,
+    /// The number of the first rank here.
+    first: usize,
+    ranks: Vec<Rank>,
+    /// Whether a rank of another host takes part.
+    others_joined: bool,
+    /// Where there are other hosts: what all ranks of this one ask.
+    asked: Option<Option<Frame>>,
 }
 
 /// One rank's.
-struct Line {
-    socket: Option<OwnedFd>,
-    frames: Frames,
-    outbox: VecDeque<(Rc<[u8]>, usize)>,
+struct Rank {
+    line: Line,
     standing: Standing,
     asked: Option<Frame>,
 }
 
 impl Exchange {
-    pub(super) fn new(secret: u64) -> Self {
-        Self { secret, lines: Vec::new() }
+    /// `elsewhere`: there are ranks on other hosts, too.
+    pub(super) fn new(secret: u64, first: usize, elsewhere: bool) -> Self {
+        Self { secret, first, ranks: Vec::new(), others_joined: false, asked: elsewhere.then_some(None) }
     }
 
     /// Adds the next rank.
     pub(super) fn add(&mut self, socket: OwnedFd) {
-        self.lines.push(Line {
-            socket: Some(socket),
-            frames: Frames::default(),
-            outbox: VecDeque::new(),
-            standing: Standing::Outside,
-            asked: None,
-        });
+        self.ranks.push(Rank { line: Line::new(socket), standing: Standing::Outside, asked: None });
+    }
+
+    /// How many ranks there are.
+    pub(super) fn len(&self) -> usize {
+        self.ranks.len()
     }
 
     pub(super) fn standing(&self, rank: usize) -> Standing {
-        self.lines[rank].standing
+        self.ranks[rank].standing
     }
 
     /// Whether any rank takes part.
     pub(super) fn anyone_joined(&self) -> bool {
-        self.lines.iter().any(|line| line.standing != Standing::Outside)
+        self.others_joined || self.joined_here()
+    }
+
+    /// Whether any rank of this host does.
+    pub(super) fn joined_here(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.standing != Standing::Outside)
+    }
+
+    /// A rank of another host has joined.
+    pub(super) fn others_joined(&mut self) {
+        self.others_joined = true;
+    }
+
+    /// What all ranks of this host ask of those elsewhere, once.
+    pub(super) fn take_asked(&mut self) -> Option<Frame> {
+        self.asked.as_mut().and_then(Option::take)
     }
 
     /// The socket of a rank, and whether there is something to be sent on it.
     pub(super) fn socket(&self, rank: usize) -> Option<(BorrowedFd<'_>, bool)> {
-        let line = &self.lines[rank];
-        line.socket.as_ref().map(|socket| (socket.as_fd(), !line.outbox.is_empty()))
+        self.ranks[rank].line.socket()
     }
 
     /// Takes what a rank has sent, and sends it what is due.
     pub(super) fn pump(&mut self, rank: usize) -> Result<(), Violation> {
-        self.lines[rank].receive();
-        while let Some(frame) = self.lines[rank].frames.next().map_err(|error| (rank, error.to_string()))? {
+        self.ranks[rank].line.receive();
+        while let Some(frame) = self.ranks[rank].line.next().map_err(|error| (rank, error.to_string()))? {
             self.accept(rank, frame)?;
         }
-        self.lines[rank].flush();
+        self.ranks[rank].line.flush();
         Ok(())
     }
 
     fn accept(&mut self, rank: usize, frame: Frame) -> Result<(), Violation> {
-        let line = &mut self.lines[rank];
-        match (frame.kind, line.standing) {
+        let asking = &mut self.ranks[rank];
+        match (frame.kind, asking.standing) {
             (Kind::Hello, Standing::Outside) if frame.payload == self.secret.to_le_bytes() => {
-                line.standing = Standing::Joined;
-                line.answer(Frame::encode(Kind::Hello, &self.secret.to_le_bytes()).into());
+                asking.standing = Standing::Joined;
+                asking.line.send(Frame::encode(Kind::Hello, &self.secret.to_le_bytes()).into());
                 Ok(())
             }
             (Kind::Hello, Standing::Outside) => Err((rank, "did not know the job's secret".into())),
@@ -99,11 +115,11 @@ impl Exchange {
             (Kind::Hello, Standing::Left) => {
                 let refusal =
                     "this rank has already finished its part in the job; a job runs one program per rank, once";
-                line.answer(Frame::encode(Kind::Refused, refusal.as_bytes()).into());
+                asking.line.send(Frame::encode(Kind::Refused, refusal.as_bytes()).into());
                 Ok(())
             }
-            (Kind::Gather | Kind::Goodbye, Standing::Joined) if line.asked.is_none() => {
-                line.asked = Some(frame);
+            (Kind::Gather | Kind::Goodbye, Standing::Joined) if asking.asked.is_none() => {
+                asking.asked = Some(frame);
                 self.answer_all()
             }
             (kind, standing) => {
@@ -115,78 +131,47 @@ impl Exchange {
     /// Answers a collective request if everybody has made it.
     fn answer_all(&mut self) -> Result<(), Violation> {
         let Some(kinds) =
-            self.lines.iter().map(|line| line.asked.as_ref().map(|frame| frame.kind)).collect::<Option<Vec<_>>>()
+            self.ranks.iter().map(|rank| rank.asked.as_ref().map(|frame| frame.kind)).collect::<Option<Vec<_>>>()
         else {
             return Ok(());
         };
         let kind = kinds[0];
         if let Some(other) = kinds.iter().position(|&other| other != kind) {
-            return Err((
-                other,
-                format!(
-                    "asked for {:?} while rank 0 asked for {kind:?}: collective calls must be made in the same order by all ranks",
-                    kinds[other]
-                ),
-            ));
+            return Err((other, differing(kinds[other], self.first, kind)));
         }
-        let shares = self.lines.iter().filter_map(|line| line.asked.as_ref()).map(|frame| frame.payload.as_slice());
+        let shares = self.ranks.iter().filter_map(|rank| rank.asked.as_ref()).map(|frame| frame.payload.as_slice());
         let table = wire::encode_table(shares);
         if table.len() > wire::LARGEST {
-            return Err((
-                0,
-                format!(
-                    "and the others exchanged {} bytes at once; at most {} are carried",
-                    table.len(),
-                    wire::LARGEST
-                ),
-            ));
+            return Err((0, too_much(table.len())));
         }
-        let answer: Rc<[u8]> = Frame::encode(kind, &table).into();
-        for line in &mut self.lines {
-            line.asked = None;
-            if kind == Kind::Goodbye {
-                line.standing = Standing::Left;
-            }
-            line.answer(Rc::clone(&answer));
+        match &mut self.asked {
+            None => self.answer(kind, &table),
+            Some(asked) => *asked = Some(Frame { kind, payload: table }),
         }
         Ok(())
     }
+
+    /// Gives all ranks here the answer to what they have asked.
+    pub(super) fn answer(&mut self, kind: Kind, table: &[u8]) {
+        let answer: Rc<[u8]> = Frame::encode(kind, table).into();
+        for rank in &mut self.ranks {
+            rank.asked = None;
+            if kind == Kind::Goodbye {
+                rank.standing = Standing::Left;
+            }
+            rank.line.send(Rc::clone(&answer));
+        }
+    }
 }
 
-impl Line {
-    fn answer(&mut self, bytes: Rc<[u8]>) {
-        self.outbox.push_back((bytes, 0));
-        self.flush();
-    }
+/// How to say that two ranks asked for different things.
+pub(super) fn differing(asked: Kind, first: usize, of_first: Kind) -> String {
+    format!(
+        "asked for {asked:?} while rank {first} asked for {of_first:?}: collective calls must be made in the same order by all ranks"
+    )
+}
 
-    /// Reads until nothing is left; a socket that is closed at the other end is closed here too.
-    fn receive(&mut self) {
-        let mut buffer = [0; 16 << 10];
-        while let Some(socket) = &self.socket {
-            match rustix::net::recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) {
-                Ok((length, _)) if length > 0 => self.frames.push(&buffer[..length]),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                _ => self.socket = None,
-            }
-        }
-    }
-
-    /// Sends until nothing is left or nothing more fits.
-    fn flush(&mut self) {
-        while let (Some(socket), Some((bytes, sent))) = (&self.socket, self.outbox.front_mut()) {
-            match rustix::net::send(socket, &bytes[*sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(length) => {
-                    *sent += length;
-                    if *sent == bytes.len() {
-                        self.outbox.pop_front();
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                // The rank is gone; the watch learns it from its process.
-                Err(_) => self.outbox.clear(),
-            }
-        }
-    }
+/// How to say that an exchange was too large.
+pub(super) fn too_much(bytes: usize) -> String {
+    format!("and the others exchanged {bytes} bytes at once; at most {} are carried", wire::LARGEST)
 }

@@ -1,5 +1,5 @@
-//! The launcher: starts a job's ranks on this node, serves their exchanges, and ends the job as a
-//! whole.
+//! The launcher: starts a job's ranks, on this host or through agents on others (`hosts/`), serves their exchanges, and
+//! ends the job as a whole.
 //!
 //! Guaranteed: when [`Job::run`] returns, every rank and what remained in its process group is gone
 //! and reaped. Everything happens on the calling thread, which must live as long as the ranks (the
@@ -7,9 +7,13 @@
 //! `SIGTERM`, `SIGHUP`, `SIGQUIT`) ends the ranks first; a process with more threads must block
 //! these elsewhere if it wants that promise, otherwise it dies of them, and the ranks with it.
 
+mod duty;
 mod ending;
 mod exchange;
+mod hosts;
+mod line;
 mod output;
+mod ranks;
 mod signals;
 mod spawn;
 mod watch;
@@ -19,7 +23,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::topology::{self, Bind, Core, Seat, Topology};
+use crate::topology::Bind;
+use ranks::Part;
+
+pub use hosts::{Hosts, serve_as_agent};
 
 /// The most ranks of one job: far beyond what a machine runs well, and within what it can name.
 const MAX_RANKS: usize = 16 << 10;
@@ -36,6 +43,7 @@ const MAX_RANKS: usize = 16 << 10;
 pub struct Job {
     ranks: usize,
     nodes: usize,
+    hosts: Option<Hosts>,
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -43,6 +51,8 @@ pub struct Job {
     tag_output: bool,
     capture_stdout: bool,
     capture_stderr: bool,
+    /// Whether lines pass through here although they are neither tagged nor captured.
+    by_line: bool,
     no_input: bool,
     quiet: bool,
     timeout: Option<Duration>,
@@ -73,6 +83,12 @@ pub struct Failure {
     pub reason: String,
 }
 
+fn nodes_and_hosts(nodes: usize) -> Error {
+    Error::Argument(format!(
+        "{nodes} virtual nodes and a list of hosts were asked for: each host is a node; leave out one of the two"
+    ))
+}
+
 impl Job {
     /// A job of `ranks` ranks of `program`, which is looked up in `PATH` unless it contains a
     /// slash.
@@ -90,6 +106,7 @@ impl Job {
         Ok(Self {
             ranks,
             nodes: 1,
+            hosts: None,
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
@@ -97,6 +114,7 @@ impl Job {
             tag_output: false,
             capture_stdout: false,
             capture_stderr: false,
+            by_line: false,
             no_input: false,
             quiet: false,
             timeout: None,
@@ -123,12 +141,28 @@ impl Job {
         if nodes == 0 {
             return Err(Error::Argument("a job needs at least one node; 0 were asked for".into()));
         }
+        if nodes > 1 && self.hosts.is_some() {
+            return Err(nodes_and_hosts(nodes));
+        }
         if nodes > self.ranks {
             let message =
                 format!("{nodes} nodes were asked for, but the job has only {} ranks: each node needs one", self.ranks);
             return Err(Error::Argument(message));
         }
         self.nodes = nodes;
+        Ok(self)
+    }
+
+    /// Starts the ranks on these hosts, in blocks of consecutive ranks; each host is a node.
+    ///
+    /// # Errors
+    /// If the hosts offer too few slots, or there are fewer ranks than hosts; with virtual nodes ([`Job::nodes`]).
+    pub fn hosts(mut self, hosts: Hosts) -> Result<Self> {
+        if self.nodes > 1 {
+            return Err(nodes_and_hosts(self.nodes));
+        }
+        hosts.deal(self.ranks)?;
+        self.hosts = Some(hosts);
         Ok(self)
     }
 
@@ -213,20 +247,12 @@ impl Job {
     /// there are no descriptors left. A program that cannot be started is not an error but an
     /// outcome.
     pub fn run(&self) -> Result<Outcome> {
-        watch::Watch::start(self)?.until_the_end()
-    }
-
-    /// Where each rank sits, and the core it is tied to. Not to know the cores matters only if
-    /// ranks are to be bound.
-    fn seats(&self) -> Result<Vec<(Seat, Option<Core>)>> {
-        match self.bind {
-            Bind::None => Ok(topology::quick_seats(self.ranks).into_iter().map(|seat| (seat, None)).collect()),
-            Bind::Core => {
-                let cores = Topology::load()?;
-                let seat =
-                    |rank| (cores.seat(rank, self.ranks, Bind::Core), Some(cores.core_of(rank, self.ranks).clone()));
-                Ok((0..self.ranks).map(seat).collect())
+        match &self.hosts {
+            None => {
+                let part = Part::All { ranks: self.ranks, nodes: self.nodes };
+                watch::Watch::over_ranks(self, part, None)?.until_the_end()
             }
+            Some(hosts) => hosts::head::start(self, hosts)?.until_the_end(),
         }
     }
 }

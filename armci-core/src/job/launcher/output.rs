@@ -59,9 +59,9 @@ impl Stream {
         Self { target, sources: Vec::new(), tagged, lines: Vec::new(), written: 0, deaf: false }
     }
 
-    /// Adds the next rank's pipe.
-    pub(super) fn add(&mut self, pipe: Option<OwnedFd>) {
-        let tag = if self.tagged { format!("[{}] ", self.sources.len()) } else { String::new() };
+    /// Adds the pipe of a rank, which comes behind those before it.
+    pub(super) fn add(&mut self, rank: usize, pipe: Option<OwnedFd>) {
+        let tag = if self.tagged { format!("[{rank}] ") } else { String::new() };
         self.sources.push(Source { pipe, tag, partial: Vec::new() });
     }
 
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn lines_are_whole_and_tagged() {
         let mut stream = Stream::new(Target::Memory, true);
-        stream.add(None);
-        stream.add(None);
+        stream.add(0, None);
+        stream.add(1, None);
         stream.take(0, b"he");
         stream.take(1, b"one\ntw");
         stream.take(0, b"llo\n\n");
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn an_endless_line_is_cut() {
         let mut stream = Stream::new(Target::Memory, false);
-        stream.add(None);
+        stream.add(0, None);
         stream.take(0, &vec![b'x'; LONGEST_LINE]);
         assert_eq!(stream.into_kept().len(), LONGEST_LINE + 1);
     }

@@ -1,7 +1,7 @@
-//! Starting one rank's process.
+//! Starting a process: a rank's, or a remote shell.
 //!
-//! Guaranteed: a started rank is the leader of a process group of its own, dies with the launcher's
-//! thread, inherits its end of its control socket and none of the launcher's other descriptors (all
+//! Guaranteed: a started process is the leader of a process group of its own, dies with the launcher's
+//! thread, inherits, if it is a rank, its end of its control socket, and none of the launcher's other descriptors (all
 //! are close-on-exec), and starts with the signal mask the launcher had before it listened for
 //! signals.
 //!
@@ -20,6 +20,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::CpuSet;
 
+use super::super::Identity;
 use super::super::ticket::{self, Ticket};
 use super::Job;
 use super::signals::Mask;
@@ -34,40 +35,32 @@ pub(super) struct Plan<'a> {
     pub(super) pipe_stderr: bool,
 }
 
-/// A rank's process and the launcher's ends of what connects them.
+/// A process and the launcher's ends of what connects them.
 pub(super) struct Started {
     pub(super) child: Child,
     pub(super) pid: Pid,
     /// Readable when the process has ended.
     pub(super) exit: OwnedFd,
-    pub(super) control: Option<OwnedFd>,
+    pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
 }
 
-/// Starts rank `rank`, on `core` if it is to be bound.
-pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -> io::Result<Started> {
+/// Starts a rank, on `core` if it is to be bound. Returns our end of its control socket, too.
+pub(super) fn rank(plan: &Plan, who: Identity, seat: Seat, core: Option<&Core>) -> io::Result<(Started, OwnedFd)> {
     let job = plan.job;
     let (control, ranks_end) = socket_pair()?;
     let inode =
         ticket::inode_of_socket(&ranks_end).ok_or_else(|| io::Error::other("a new socket has no inode number"))?;
-    let ticket = Ticket {
-        descriptor: ranks_end.as_raw_fd(),
-        inode,
-        rank,
-        size: job.ranks,
-        nodes: job.nodes,
-        secret: plan.secret,
-        core: core.cloned(),
-        seat,
-    };
+    let ticket =
+        Ticket { descriptor: ranks_end.as_raw_fd(), inode, who, secret: plan.secret, core: core.cloned(), seat };
 
     let mut command = Command::new(&job.program);
     command
         .args(&job.args)
         .envs(job.env.iter().map(|(name, value)| (name, value)))
         .env(ticket::VARIABLE, ticket.to_text());
-    if rank > 0 || job.no_input || io::stdin().is_terminal() {
+    if ticket.who.rank > 0 || job.no_input || io::stdin().is_terminal() {
         command.stdin(Stdio::null());
     }
     if plan.pipe_stdout {
@@ -76,19 +69,30 @@ pub(super) fn spawn(plan: &Plan, rank: usize, seat: Seat, core: Option<&Core>) -
     if plan.pipe_stderr {
         command.stderr(Stdio::piped());
     }
-    prepare(&mut command, ranks_end, plan.mask, core.map(cpu_set));
+    let started = start(command, Some(ranks_end), plan.mask, core.map(cpu_set))?;
+    Ok((started, control))
+}
 
+/// Starts a command; it inherits `kept`.
+pub(super) fn start(
+    mut command: Command,
+    kept: Option<OwnedFd>,
+    mask: Mask,
+    cpus: Option<CpuSet>,
+) -> io::Result<Started> {
+    prepare(&mut command, kept, mask, cpus);
     let mut child = command.spawn()?;
     let pid = Pid::from_child(&child);
+    let stdin = child.stdin.take().map(OwnedFd::from);
     let pipes = (child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from));
     let exit = rustix::process::pidfd_open(pid, PidfdFlags::empty()).and_then(|exit| {
-        for pipe in [&pipes.0, &pipes.1].into_iter().flatten() {
+        for pipe in [&stdin, &pipes.0, &pipes.1].into_iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
         Ok(exit)
     });
     match exit {
-        Ok(exit) => Ok(Started { child, pid, exit, control: Some(control), stdout: pipes.0, stderr: pipes.1 }),
+        Ok(exit) => Ok(Started { child, pid, exit, stdin, stdout: pipes.0, stderr: pipes.1 }),
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
@@ -106,7 +110,7 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Says what the child does between fork and exec.
-fn prepare(command: &mut Command, ranks_end: OwnedFd, mask: Mask, cpus: Option<CpuSet>) {
+fn prepare(command: &mut Command, kept: Option<OwnedFd>, mask: Mask, cpus: Option<CpuSet>) {
     let launcher = rustix::process::getpid();
     let in_child = move || -> io::Result<()> {
         rustix::process::setpgid(None, None)?;
@@ -118,7 +122,9 @@ fn prepare(command: &mut Command, ranks_end: OwnedFd, mask: Mask, cpus: Option<C
         if let Some(cpus) = &cpus {
             rustix::thread::sched_setaffinity(None, cpus)?;
         }
-        rustix::io::fcntl_setfd(ranks_end.as_fd(), FdFlags::empty())?;
+        if let Some(kept) = &kept {
+            rustix::io::fcntl_setfd(kept.as_fd(), FdFlags::empty())?;
+        }
         mask.restore()
     };
     // SAFETY: FORKED-CHILD.

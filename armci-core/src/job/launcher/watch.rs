@@ -1,19 +1,19 @@
-//! The launcher's one loop: asleep in `poll` until a rank asks, writes or ends, a signal comes, or
-//! a deadline passes.
+//! The launcher's one loop: asleep in `poll` until somebody asks, writes or ends, a signal comes, or
+//! a deadline passes. Who that is, the ranks of this host or the hosts of a job, is its [`Duty`].
 //!
 //! ```text
 //!             all have ended well
 //!   Running ------------------------------------------+
-//!      | a rank failed, a signal, the time-out        v
-//!      v                                             kill what remains in the ranks' process groups, reap
-//!   Ending: SIGTERM to all groups, 200 ms of grace    ^ |
+//!      | one failed, a signal, the time-out           v
+//!      v                                             kill what remains in the members' process groups, reap
+//!   Ending: SIGTERM to all, some grace                ^ |
 //!      | grace is over                                | v
 //!      v                                              | Flushing: pass on the rest of the output; done
-//!   Killing: SIGKILL to all groups -------------------+
+//!   Killing: SIGKILL to all --------------------------+
 //!                                       all have ended
 //! ```
 //!
-//! Guaranteed: only the first reason to end the job is reported; what a rank wrote or said before
+//! Guaranteed: only the first reason to end the job is reported; what a member wrote or said before
 //! it ended is taken before its end is judged, and all of it is passed on; a process group is only
 //! signalled while its unreaped leader keeps the number from being reused.
 
@@ -24,36 +24,32 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
+use super::duty::{Duty, Member, Verdict, signal_groups};
 use super::ending::{Ending, signal_name};
-use super::exchange::{Exchange, Standing};
+use super::hosts::upstream::Upstream;
 use super::output::{Stream, Target};
-use super::signals::{self, Listener};
+use super::ranks::{Part, Ranks, Token};
+use super::signals::{self, Listener, Mask};
 use super::spawn::{self, Plan, Started};
 use super::{Failure, Job, Outcome};
 use crate::error::{Error, Result};
 
-/// How long ranks have, after `SIGTERM`, to flush and leave; and how long a reader of a job that was
-/// told to end has, to read something.
+/// How long a reader of a job that was told to end has, to read something; and how long what escaped from a job may keep
+/// its output open.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// A job under way.
-pub(super) struct Watch<'a> {
+pub(super) struct Watch<'a, D> {
     job: &'a Job,
     signals: Listener,
-    ranks: Vec<Rank>,
-    exchange: Exchange,
+    members: Vec<Member>,
+    duty: D,
     stdout: Option<Stream>,
     stderr: Option<Stream>,
     phase: Phase,
     deadline: Option<Instant>,
     interrupted: bool,
     outcome: Outcome,
-}
-
-/// One rank's process.
-struct Rank {
-    process: Started,
-    ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,38 +62,22 @@ enum Phase {
 
 /// What a descriptor in the poll set stands for.
 #[derive(Clone, Copy)]
-enum Source {
+enum Source<T> {
     Signal,
     Exit(usize),
-    Control(usize),
+    Duty(T),
     Stdout(usize),
     Stderr(usize),
     StdoutRoom,
     StderrRoom,
 }
 
-impl<'a> Watch<'a> {
-    /// Starts all ranks. One that cannot be started fails the job.
-    pub(super) fn start(job: &'a Job) -> Result<Self> {
-        let seats = job.seats()?;
+impl<'a> Watch<'a, Ranks> {
+    /// Starts the ranks of this host. One that cannot be started fails the job.
+    pub(super) fn over_ranks(job: &'a Job, part: Part, upstream: Option<Upstream>) -> Result<Self> {
+        let seats = part.seats(job.bind)?;
         let [secret] = super::super::random()?;
-        let stream = |captured: bool, target: Target| match captured {
-            true => Some(Stream::new(Target::Memory, job.tag_output)),
-            false if job.tag_output => Some(Stream::new(target, true)),
-            false => None,
-        };
-        let mut watch = Self {
-            job,
-            signals: Listener::new()?,
-            ranks: Vec::with_capacity(job.ranks),
-            exchange: Exchange::new(secret),
-            stdout: stream(job.capture_stdout, Target::Stdout(std::io::stdout())),
-            stderr: stream(job.capture_stderr, Target::Stderr(std::io::stderr())),
-            phase: Phase::Running,
-            deadline: job.timeout.map(|limit| Instant::now() + limit),
-            interrupted: false,
-            outcome: Outcome::default(),
-        };
+        let mut watch = Self::new(job, job.tag_output, Ranks::new(part, secret, upstream))?;
         let plan = Plan {
             job,
             secret,
@@ -105,26 +85,23 @@ impl<'a> Watch<'a> {
             pipe_stdout: watch.stdout.is_some(),
             pipe_stderr: watch.stderr.is_some(),
         };
-        for (rank, (seat, core)) in seats.iter().enumerate() {
-            match spawn::spawn(&plan, rank, *seat, core.as_ref()) {
-                Ok(process) => watch.add(process),
+        for (index, (seat, core)) in seats.iter().enumerate() {
+            let who = watch.duty.part().identity(index);
+            match spawn::rank(&plan, who.clone(), *seat, core.as_ref()) {
+                Ok((process, control)) => {
+                    watch.duty.exchange().add(control);
+                    watch.add(who.rank, process);
+                }
                 Err(error) => {
-                    watch.could_not_start(rank, &error);
+                    watch.could_not_start(who.rank, &error);
                     break;
                 }
             }
         }
+        // Orders may have come with the one to start.
+        let verdict = watch.duty.serve(Token::Upstream, &watch.members);
+        watch.execute(verdict);
         Ok(watch)
-    }
-
-    fn add(&mut self, mut process: Started) {
-        self.exchange.add(process.control.take().expect("a new process has its socket"));
-        for (stream, pipe) in [(&mut self.stdout, process.stdout.take()), (&mut self.stderr, process.stderr.take())] {
-            if let Some(stream) = stream {
-                stream.add(pipe);
-            }
-        }
-        self.ranks.push(Rank { process, ending: None });
     }
 
     fn could_not_start(&mut self, rank: usize, error: &std::io::Error) {
@@ -141,19 +118,66 @@ impl<'a> Watch<'a> {
             _ => (1, ""),
         };
         let reason = format!("could not be started: {program}: {error}{hint}");
-        self.end(
-            code,
-            Some(Failure { rank, reason: reason.clone() }),
-            &format!("rank {rank} of {} {reason}", self.job.ranks),
-        );
+        let why = format!("rank {rank} of {} {reason}", self.duty.part().size());
+        self.end(Verdict { code, failed: Some(Failure { rank, reason }), pid: 0, why });
+    }
+}
+
+impl<'a, D: Duty> Watch<'a, D> {
+    /// Nobody is started yet. `tagged`: each line gets the number of its rank here.
+    pub(super) fn new(job: &'a Job, tagged: bool, duty: D) -> Result<Self> {
+        let stream = |captured: bool, target: Target| match captured {
+            true => Some(Stream::new(Target::Memory, tagged)),
+            false if job.tag_output || job.by_line => Some(Stream::new(target, tagged)),
+            false => None,
+        };
+        Ok(Self {
+            job,
+            signals: Listener::new()?,
+            members: Vec::new(),
+            duty,
+            stdout: stream(job.capture_stdout, Target::Stdout(std::io::stdout())),
+            stderr: stream(job.capture_stderr, Target::Stderr(std::io::stderr())),
+            phase: Phase::Running,
+            deadline: job.timeout.map(|limit| Instant::now() + limit),
+            interrupted: false,
+            outcome: Outcome::default(),
+        })
     }
 
-    /// Serves the job until every rank has ended and been reaped.
+    /// The signal mask that processes start with.
+    pub(super) fn mask(&self) -> Mask {
+        self.signals.mask_before()
+    }
+
+    /// Whether standard output and standard error of processes come through here.
+    pub(super) fn pipes(&self) -> (bool, bool) {
+        (self.stdout.is_some(), self.stderr.is_some())
+    }
+
+    pub(super) fn duty(&mut self) -> &mut D {
+        &mut self.duty
+    }
+
+    /// Takes the next process; what it writes is of `rank`.
+    pub(super) fn add(&mut self, rank: usize, mut process: Started) {
+        for (stream, pipe) in [(&mut self.stdout, process.stdout.take()), (&mut self.stderr, process.stderr.take())] {
+            if let Some(stream) = stream {
+                stream.add(rank, pipe);
+            }
+        }
+        self.members.push(Member { process, ending: None });
+    }
+
+    /// Serves the job until every member has ended and been reaped.
     pub(super) fn until_the_end(mut self) -> Result<Outcome> {
-        while self.ranks.iter().any(|rank| rank.ending.is_none()) {
+        while self.members.iter().any(|member| member.ending.is_none()) {
             let ready = self.sleep()?;
             self.serve(&ready);
             self.keep_deadlines();
+        }
+        if self.phase == Phase::Running {
+            self.duty.all_done();
         }
         self.reap();
         self.flush()?;
@@ -164,7 +188,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Sleeps until something happens; returns what.
-    fn sleep(&self) -> Result<Vec<Source>> {
+    fn sleep(&self) -> Result<Vec<Source<D::Token>>> {
         let mut sources = Vec::new();
         let mut fds = Vec::new();
         let mut wait_for = |source, fd, flags| {
@@ -172,25 +196,19 @@ impl<'a> Watch<'a> {
             fds.push(PollFd::from_borrowed_fd(fd, flags));
         };
         wait_for(Source::Signal, self.signals.descriptor(), PollFlags::IN);
-        for (number, rank) in self.ranks.iter().enumerate() {
-            if rank.ending.is_none() {
-                wait_for(Source::Exit(number), rank.process.exit.as_fd(), PollFlags::IN);
-            }
-            if let Some((socket, sending)) = self.exchange.socket(number) {
-                let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-                wait_for(Source::Control(number), socket, flags);
+        for (number, member) in self.members.iter().enumerate() {
+            if member.ending.is_none() {
+                wait_for(Source::Exit(number), member.process.exit.as_fd(), PollFlags::IN);
             }
         }
-        let to_source: [fn(usize) -> Source; 2] = [Source::Stdout, Source::Stderr];
-        let rooms = [Source::StdoutRoom, Source::StderrRoom];
-        for ((stream, to_source), room) in [&self.stdout, &self.stderr].into_iter().zip(to_source).zip(rooms) {
-            let Some(stream) = stream else { continue };
-            for (rank, pipe) in stream.readable() {
-                wait_for(to_source(rank), pipe, PollFlags::IN);
-            }
-            if let Some(sink) = stream.sink() {
-                wait_for(room, sink, PollFlags::OUT);
-            }
+        self.duty.wait_on(&mut |token, fd, flags| wait_for(Source::Duty(token), fd, flags));
+        if let Some(stream) = &self.stdout {
+            stream.readable().for_each(|(rank, pipe)| wait_for(Source::Stdout(rank), pipe, PollFlags::IN));
+            stream.sink().into_iter().for_each(|sink| wait_for(Source::StdoutRoom, sink, PollFlags::OUT));
+        }
+        if let Some(stream) = &self.stderr {
+            stream.readable().for_each(|(rank, pipe)| wait_for(Source::Stderr(rank), pipe, PollFlags::IN));
+            stream.sink().into_iter().for_each(|sink| wait_for(Source::StderrRoom, sink, PollFlags::OUT));
         }
         let timeout = self.next_deadline().map(|deadline| timespec(deadline.saturating_duration_since(Instant::now())));
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
@@ -202,7 +220,7 @@ impl<'a> Watch<'a> {
 
     fn next_deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Running => self.deadline,
+            Phase::Running => [self.deadline, self.duty.deadline()].into_iter().flatten().min(),
             Phase::Ending { kill_at } => Some(kill_at),
             Phase::Killing => None,
             Phase::Flushing { until } => until,
@@ -211,12 +229,15 @@ impl<'a> Watch<'a> {
 
     /// Serves what is ready: words first, then deaths, so that a death is judged by everything that
     /// preceded it.
-    fn serve(&mut self, ready: &[Source]) {
+    fn serve(&mut self, ready: &[Source<D::Token>]) {
         let mut ended = Vec::new();
         for &source in ready {
             match source {
                 Source::Signal => self.obey_signals(),
-                Source::Control(rank) => self.pump(rank),
+                Source::Duty(token) => {
+                    let verdict = self.duty.serve(token, &self.members);
+                    self.execute(verdict);
+                }
                 Source::Stdout(rank) => self.stdout.iter_mut().for_each(|stream| stream.receive(rank)),
                 Source::Stderr(rank) => self.stderr.iter_mut().for_each(|stream| stream.receive(rank)),
                 Source::StdoutRoom => self.stdout.iter_mut().for_each(Stream::write_some),
@@ -224,73 +245,35 @@ impl<'a> Watch<'a> {
                 Source::Exit(rank) => ended.push(rank),
             }
         }
-        for &rank in &ended {
-            self.note_ending(rank);
+        for &member in &ended {
+            self.note_ending(member);
         }
-        self.judge(&ended);
-    }
-
-    fn pump(&mut self, rank: usize) {
-        if let Err((rank, broke)) = self.exchange.pump(rank) {
-            self.fail(rank, 1, &broke);
+        if self.phase == Phase::Running {
+            let verdict = self.duty.judge(&self.members, &ended);
+            self.execute(verdict);
         }
     }
 
-    /// Takes a rank's last words and how it ended. The process stays a zombie, so that its group's
+    fn execute(&mut self, verdict: Option<Verdict>) {
+        if let Some(verdict) = verdict {
+            self.end(verdict);
+        }
+    }
+
+    /// Takes a member's last words and how it ended. The process stays a zombie, so that its group's
     /// number stays its own.
-    fn note_ending(&mut self, rank: usize) {
-        self.pump(rank);
-        self.streams().for_each(|stream| stream.receive_last(rank));
-        let process = &self.ranks[rank].process;
+    fn note_ending(&mut self, member: usize) {
+        let verdict = self.duty.last_words(member, &self.members);
+        self.execute(verdict);
+        self.streams().for_each(|stream| stream.receive_last(member));
+        let process = &self.members[member].process;
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         match rustix::process::waitid(WaitId::PidFd(process.exit.as_fd()), options) {
-            Ok(Some(status)) => self.ranks[rank].ending = Some(Ending::of(&status)),
+            Ok(Some(status)) => self.members[member].ending = Some(Ending::of(&status)),
             Ok(None) | Err(rustix::io::Errno::INTR) => {}
             // Somebody else in this process reaped our child.
-            Err(_) => self.ranks[rank].ending = Some(Ending::Code(1)),
+            Err(_) => self.members[member].ending = Some(Ending::Code(1)),
         }
-    }
-
-    /// Decides what these ends mean for the job. Of several at once, a signal tells more than a
-    /// code, a code more than a silent leave.
-    fn judge(&mut self, ended: &[usize]) {
-        if self.phase != Phase::Running {
-            return;
-        }
-        let of_kind = |wanted: fn(Ending) -> bool| {
-            ended
-                .iter()
-                .copied()
-                .find_map(|rank| self.ranks[rank].ending.filter(|&ending| wanted(ending)).map(|ending| (rank, ending)))
-        };
-        let failed = of_kind(|ending| matches!(ending, Ending::Signal(_)))
-            .or_else(|| of_kind(|ending| ending != Ending::Code(0)));
-        if let Some((rank, ending)) = failed {
-            return self.fail(rank, ending.code(), &ending.describe());
-        }
-        if !self.exchange.anyone_joined() {
-            return;
-        }
-        // Also ranks that ended earlier: they may have become a problem only when somebody joined.
-        let standing = |rank: usize| self.exchange.standing(rank);
-        if let Some(rank) =
-            (0..self.ranks.len()).find(|&rank| self.ranks[rank].ending.is_some() && standing(rank) != Standing::Left)
-        {
-            let how = match standing(rank) {
-                Standing::Outside => {
-                    "ended without joining the job that other ranks have joined; all ranks must initialize"
-                }
-                _ => "left without finalize",
-            };
-            self.fail(rank, 1, how);
-        }
-    }
-
-    /// Ends the job because of this rank.
-    fn fail(&mut self, rank: usize, code: i32, reason: &str) {
-        let pid = self.ranks[rank].process.pid.as_raw_nonzero();
-        let failure = Failure { rank, reason: reason.to_owned() };
-        self.end(code, Some(failure), &format!("rank {rank} (pid {pid}) {reason}"));
     }
 
     fn obey_signals(&mut self) {
@@ -301,7 +284,10 @@ impl<'a> Watch<'a> {
             }
             self.interrupted = true;
             match self.phase {
-                Phase::Running => self.end(128 + signal, None, &format!("asked to end by {}", signal_name(signal))),
+                Phase::Running => {
+                    let why = format!("asked to end by {}", signal_name(signal));
+                    self.end(Verdict { code: 128 + signal, failed: None, pid: 0, why });
+                }
                 // Asked twice: no more grace.
                 Phase::Ending { .. } | Phase::Killing => self.kill(),
                 // Perhaps not all that the ranks have written will be read.
@@ -311,7 +297,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Stops the ranks, and this process with them, until somebody continues it. Meanwhile no
+    /// Stops everybody, and this process with them, until somebody continues it. Meanwhile no
     /// deadline comes nearer.
     fn pause(&mut self) {
         self.signal_all(Signal::STOP);
@@ -331,36 +317,37 @@ impl<'a> Watch<'a> {
             Phase::Running if self.deadline.is_some_and(passed) => {
                 self.outcome.timed_out = true;
                 let limit = self.job.timeout.unwrap_or_default();
-                self.end(124, None, &format!("the job was not done after {limit:?}"));
+                let why = format!("the job was not done after {limit:?}");
+                self.end(Verdict { code: 124, failed: None, pid: 0, why });
+            }
+            Phase::Running if self.duty.deadline().is_some_and(passed) => {
+                let verdict = self.duty.overdue();
+                self.execute(verdict);
             }
             Phase::Ending { kill_at } if passed(kill_at) => self.kill(),
             _ => {}
         }
     }
 
-    /// Turns from running to ending, once: says why, and asks the ranks to leave.
-    fn end(&mut self, code: i32, failed: Option<Failure>, why: &str) {
+    /// Turns from running to ending, once: says why, and asks everybody to leave.
+    pub(super) fn end(&mut self, verdict: Verdict) {
         if self.phase != Phase::Running {
             return;
         }
-        self.phase = Phase::Ending { kill_at: Instant::now() + GRACE };
-        self.outcome.code = code;
-        self.outcome.failed = failed;
-        let other = if self.outcome.failed.is_some() { "other " } else { "" };
-        let others = match self.others_alive() {
-            0 => String::new(),
-            1 => format!("; ending the {other}rank"),
-            others => format!("; ending the {other}{others} ranks"),
-        };
-        self.say(&format!("armci-run: {why}{others}"));
+        self.phase = Phase::Ending { kill_at: Instant::now() + D::GRACE };
+        if !self.duty.report(&verdict) {
+            let failed = verdict.failed.as_ref().map(|failed| failed.rank);
+            let other = if failed.is_some() { "other " } else { "" };
+            let others = match self.duty.others(&self.members, failed) {
+                0 => String::new(),
+                1 => format!("; ending the {other}rank"),
+                others => format!("; ending the {other}{others} ranks"),
+            };
+            self.say(&format!("armci-run: {}{others}", verdict.why));
+        }
+        self.outcome.code = verdict.code;
+        self.outcome.failed = verdict.failed;
         self.signal_all(Signal::TERM);
-    }
-
-    /// How many ranks live, besides the one that failed.
-    fn others_alive(&self) -> usize {
-        let failed = self.outcome.failed.as_ref().map(|failed| failed.rank);
-        let alive = |&(number, rank): &(usize, &Rank)| rank.ending.is_none() && Some(number) != failed;
-        self.ranks.iter().enumerate().filter(alive).count()
     }
 
     fn say(&mut self, line: &str) {
@@ -379,25 +366,21 @@ impl<'a> Watch<'a> {
         self.signal_all(Signal::KILL);
     }
 
-    /// Signals every rank's process group; none is reaped yet, so every number is still theirs.
-    fn signal_all(&self, signal: Signal) {
-        for rank in &self.ranks {
-            // Fails if there is nobody left to signal.
-            let _ = rustix::process::kill_process_group(rank.process.pid, signal);
-        }
+    fn signal_all(&mut self, signal: Signal) {
+        self.duty.signal(&self.members, signal);
     }
 
-    /// Ends what ranks have left running, and takes their processes off the system's table.
+    /// Ends what members have left running, and takes their processes off the system's table.
     fn reap(&mut self) {
-        self.signal_all(Signal::KILL);
-        for mut rank in self.ranks.drain(..) {
-            let _ = rank.process.child.wait();
+        signal_groups(&self.members, Signal::KILL);
+        for mut member in self.members.drain(..) {
+            let _ = member.process.child.wait();
         }
     }
 
     /// Passes on what is left in pipes and backlogs, as fast as it is read.
     ///
-    /// All ranks are reaped, so a pipe that is not at its end belongs to a process that is about to
+    /// All members are reaped, so a pipe that is not at its end belongs to a process that is about to
     /// die with its group, or to one that has left the group; after a while the latter is no longer
     /// listened to. Who told the job to end does not wait for a reader that does not read.
     fn flush(&mut self) -> Result<()> {
@@ -427,11 +410,12 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Drop for Watch<'_> {
-    /// Reached with ranks only when the loop itself failed.
+impl<D> Drop for Watch<'_, D> {
+    /// Reached with members only when the loop itself failed.
     fn drop(&mut self) {
-        if !self.ranks.is_empty() {
-            self.reap();
+        signal_groups(&self.members, Signal::KILL);
+        for member in &mut self.members {
+            let _ = member.process.child.wait();
         }
     }
 }

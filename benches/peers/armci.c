@@ -1,11 +1,17 @@
-/* The peer's side of the benchmark: the measurements of contiguous.rs, accumulate.rs, counter.rs and barrier.rs
- * through the ARMCI calls of ARMCI-MPI. Prints the same lines: {"name":"put_8","median":4.1,"p99":4.4}, in
- * nanoseconds per call. Rank 1 works on rank 0's memory, which is touched and begins on a page, on both sides.
+/* The measurements of contiguous.rs, accumulate.rs, strided.rs, counter.rs and barrier.rs through ARMCI's C interface:
+ * linked with ARMCI-MPI, the peer's side of the table; linked with our own library, how fast that is for C. Prints the
+ * lines that our ranks print: {"name":"put_8","median":4.1,"p99":4.4}, in nanoseconds per call. Rank 1 works on rank
+ * 0's memory, which is touched and begins on a page, on both sides.
  *
- * usage: armci_mpi (pair|sweep|barrier) SAMPLES WINDOW_MS
+ * usage: armci (pair|interface|sweep|barrier) SAMPLES WINDOW_MS
+ *
+ * With ARMCI_NO_MPI defined it is a program without MPI.
  */
 #include <armci.h>
+#include <message.h>
+#ifndef ARMCI_NO_MPI
 #include <mpi.h>
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +55,15 @@ static void accumulate(int bytes) {
     double scale = 1.5;
     ARMCI_Acc(ARMCI_ACC_DBL, &scale, mine, theirs, bytes, 0);
 }
+/* A mebibyte in rows of so many bytes: dense here, two lengths apart there. */
+static void put_rows(int bytes) {
+    int count[2] = {bytes, MIB / bytes}, dense[1] = {bytes}, apart[1] = {2 * bytes};
+    ARMCI_PutS(mine, dense, theirs, apart, count, 1, 0);
+}
+static void get_rows(int bytes) {
+    int count[2] = {bytes, MIB / bytes}, dense[1] = {bytes}, apart[1] = {2 * bytes};
+    ARMCI_GetS(theirs, apart, mine, dense, count, 1, 0);
+}
 static void draw(int bytes) {
     long found;
     (void)bytes;
@@ -71,12 +86,15 @@ static int batch_for(int bytes) {
     return batch < 2 ? 2 : batch;
 }
 
-static void put_and_get(int bytes) {
+static void of_size(const char *what, operation call, int bytes) {
     char name[32];
-    snprintf(name, sizeof name, "put_%d", bytes);
-    sample(name, put, bytes, samples, batch_for(bytes), 1);
-    snprintf(name, sizeof name, "get_%d", bytes);
-    sample(name, get, bytes, samples, batch_for(bytes), 1);
+    snprintf(name, sizeof name, "%s_%d", what, bytes);
+    sample(name, call, bytes, samples, batch_for(bytes), 1);
+}
+
+static void put_and_get(int bytes) {
+    of_size("put", put, bytes);
+    of_size("get", get, bytes);
 }
 
 /* The owner computes, some 10 us a unit, and calls nobody; returns units per second. */
@@ -140,36 +158,76 @@ static char *page_of(void *address) {
     return (char *)(((uintptr_t)address + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
 }
 
-static void pair(int sweep) {
-    static const int sizes[] = {8,       64,      512,     4096,    16384,  65536,
-                                262144,  MIB,     2 * MIB, 3 * MIB, 4 * MIB};
-    int count = sizeof sizes / sizeof *sizes;
-    if (rank == 1) {
-        for (int i = 0; sweep && i < count; i++) put_and_get(sizes[i]);
-        if (!sweep) {
-            put_and_get(8);
-            put_and_get(MIB);
-            sample("acc_1m", accumulate, MIB, samples, 2, 1);
-        }
-    }
-    ARMCI_Barrier();
-    if (sweep) return;
-    owner_wrote();
+static void counter(void) {
     if (rank == 0) memset(theirs, 0, 8);
     ARMCI_Barrier();
     if (rank == 1) sample("add_idle", draw, 0, 10 * samples, 100, 1);
     owner_computing();
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    if (argc != 4) {
-        fprintf(stderr, "usage: %s (pair|sweep|barrier) SAMPLES WINDOW_MS\n", argv[0]);
-        MPI_Abort(MPI_COMM_WORLD, 2);
+static void pair(void) {
+    if (rank == 1) {
+        put_and_get(8);
+        put_and_get(MIB);
+        sample("acc_1m", accumulate, MIB, samples, 2, 1);
     }
+    ARMCI_Barrier();
+    owner_wrote();
+    counter();
+}
+
+static void interface(void) {
+    static const int sizes[] = {8, 64, 512, 4096, 32768, 262144, MIB};
+    int count = sizeof sizes / sizeof *sizes;
+    for (int i = 0; rank == 1 && i < count; i++) {
+        put_and_get(sizes[i]);
+        of_size("acc", accumulate, sizes[i]);
+    }
+    if (rank == 1) {
+        sample("put_rows", put_rows, 16, samples / 4 + 5, 1, 1);
+        sample("get_rows", get_rows, 16, samples / 4 + 5, 1, 1);
+    }
+    ARMCI_Barrier();
+    counter();
+}
+
+static void sweep(void) {
+    static const int sizes[] = {8,       64,      512,     4096,    16384,  65536,
+                                262144,  MIB,     2 * MIB, 3 * MIB, 4 * MIB};
+    int count = sizeof sizes / sizeof *sizes;
+    for (int i = 0; rank == 1 && i < count; i++) put_and_get(sizes[i]);
+    ARMCI_Barrier();
+}
+
+static void meet(void) {
+    char name[32];
+    snprintf(name, sizeof name, "barrier_%d", ranks);
+    sample(name, barrier, 0, samples, ranks == 2 ? 100 : 10, rank == 0);
+}
+
+static int is(const char *what, const char *name) { return strcmp(what, name) == 0; }
+
+/* Before and after everything else. */
+static void begin(int *argc, char ***argv) {
+#ifdef ARMCI_NO_MPI
+    (void)argc, (void)argv;
+#else
+    MPI_Init(argc, argv);
+#endif
     ARMCI_Init();
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+static void end(void) {
+    ARMCI_Finalize();
+#ifndef ARMCI_NO_MPI
+    MPI_Finalize();
+#endif
+}
+
+int main(int argc, char **argv) {
+    begin(&argc, &argv);
+    if (argc != 4) ARMCI_Error("usage: armci (pair|interface|sweep|barrier) SAMPLES WINDOW_MS", 2);
+    rank = armci_msg_me();
+    ranks = armci_msg_nproc();
     samples = atoi(argv[2]);
     window = atof(argv[3]) * 1e6;
 
@@ -177,27 +235,21 @@ int main(int argc, char **argv) {
     parts = malloc(ranks * sizeof *parts);
     taken = malloc(MOST_SAMPLES * sizeof *taken);
     char *buffer = malloc(bytes);
-    if (!parts || !taken || !buffer || ARMCI_Malloc(parts, bytes)) {
-        fprintf(stderr, "no memory\n");
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
+    if (!parts || !taken || !buffer || ARMCI_Malloc(parts, bytes)) ARMCI_Error("no memory", 1);
     memset(parts[rank], 0, bytes);
     memset(buffer, 0, bytes);
     theirs = page_of(parts[0]);
     mine = page_of(buffer);
     ARMCI_Barrier();
 
-    if (strcmp(argv[1], "barrier") == 0) {
-        char name[32];
-        snprintf(name, sizeof name, "barrier_%d", ranks);
-        sample(name, barrier, 0, samples, ranks == 2 ? 100 : 10, rank == 0);
-    } else {
-        pair(strcmp(argv[1], "sweep") == 0);
-    }
+    if (is(argv[1], "pair")) pair();
+    else if (is(argv[1], "interface")) interface();
+    else if (is(argv[1], "sweep")) sweep();
+    else if (is(argv[1], "barrier")) meet();
+    else ARMCI_Error("no such measurement", 2);
 
     ARMCI_Barrier();
     ARMCI_Free(parts[rank]);
-    ARMCI_Finalize();
-    MPI_Finalize();
+    end();
     return 0;
 }

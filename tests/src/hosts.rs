@@ -1,0 +1,222 @@
+//! Hosts for tests, made of network namespaces: each has its own addresses, and reaches the others only over a network.
+//!
+//! ```text
+//!   namespace armci-PID-N-hub          a launcher runs here
+//!     bridge0 10.77.0.1
+//!       |            |
+//!     veth         veth                the lines: may be taken down
+//!       |            |
+//!   ...-h0         ...-h1              `ip netns exec` is the remote shell
+//!   eth 10.77.0.2  eth 10.77.0.3
+//! ```
+//!
+//! [`crate::Ranks::hosts`] runs the body of a test on such hosts.
+//!
+//! Guaranteed: the names are of this process, and nothing is made in its own namespace, so that tests at the same time, or
+//! the machine's own network, are not in each other's way. All is removed when the value is dropped; what a killed test
+//! has left is removed by the next. Where namespaces may not be made, [`Hosts::make`] says so and returns nothing.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use armci_core::job;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::place::AGENT;
+
+/// What all names begin with.
+const PREFIX: &str = "armci-";
+/// Where `ip` keeps its namespaces.
+const NAMESPACES: &str = "/run/netns";
+
+/// Some hosts and the network between them.
+#[derive(Debug)]
+pub struct Hosts {
+    family: String,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// So many hosts and a hub; nothing, with a line on standard error, where that is not allowed.
+    ///
+    /// # Panics
+    /// If the machine allows namespaces but no network in them.
+    #[must_use]
+    pub fn make(hosts: usize) -> Option<Self> {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        remove_left_behind();
+        let family = format!("{PREFIX}{}-{}-", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let made = Self { names: (0..hosts).map(|host| format!("{family}h{host}")).collect(), family };
+        if let Err(why) = ip(&["netns", "add", &made.hub()]) {
+            eprintln!("SKIPPED: this machine may not make network namespaces, which stand for hosts here: {why}");
+            return None;
+        }
+        made.connect();
+        Some(made)
+    }
+
+    fn connect(&self) {
+        let hub = self.hub();
+        let within = |namespace: &str, words: &[&str]| {
+            let all = [&["-n", namespace], words].concat();
+            ip(&all).unwrap_or_else(|why| panic!("ip {}: {why}", all.join(" ")));
+        };
+        within(&hub, &["link", "set", "dev", "lo", "up"]);
+        within(&hub, &["link", "add", "name", "bridge0", "type", "bridge"]);
+        within(&hub, &["link", "set", "dev", "bridge0", "up"]);
+        within(&hub, &["address", "add", &format!("{}/24", address(1)), "dev", "bridge0"]);
+        for (host, name) in self.names.iter().enumerate() {
+            let line = line(host);
+            ip(&["netns", "add", name]).unwrap_or_else(|why| panic!("ip netns add {name}: {why}"));
+            within(&hub, &["link", "add", &line, "type", "veth", "peer", "name", "eth", "netns", name]);
+            within(&hub, &["link", "set", "dev", &line, "master", "bridge0", "up"]);
+            within(name, &["link", "set", "dev", "lo", "up"]);
+            within(name, &["link", "set", "dev", "eth", "up"]);
+            within(name, &["address", "add", &format!("{}/24", self.address(host)), "dev", "eth"]);
+        }
+    }
+
+    /// The hosts' names.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The name of the namespace where launchers run.
+    #[must_use]
+    pub fn hub(&self) -> String {
+        format!("{}hub", self.family)
+    }
+
+    /// The file that stands for a namespace, such as the hub's: what a thread enters to be there.
+    #[must_use]
+    pub fn file(namespace: &str) -> PathBuf {
+        [NAMESPACES, namespace].iter().collect()
+    }
+
+    /// The address of a host.
+    #[must_use]
+    pub fn address(&self, host: usize) -> String {
+        address(host + 2)
+    }
+
+    /// The address of the hub.
+    #[must_use]
+    pub fn hub_address(&self) -> String {
+        address(1)
+    }
+
+    /// A list for `armci-run --hosts`, with so many ranks on each host.
+    #[must_use]
+    pub fn list(&self, ranks_each: usize) -> String {
+        self.names.iter().map(|name| format!("{name}:{ranks_each}")).collect::<Vec<_>>().join(",")
+    }
+
+    /// A command that runs in the hub.
+    #[must_use]
+    pub fn in_hub(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.hub(), program]);
+        command
+    }
+
+    /// Runs something on a thread in the hub, as a launcher is.
+    ///
+    /// # Panics
+    /// If the hub is gone, or `run` panics.
+    pub fn within_hub<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        let hub = File::open(Self::file(&self.hub())).expect("the hub is there");
+        let entered = move || {
+            move_into_link_name_space(hub.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("whoever made it may enter");
+            run()
+        };
+        std::thread::scope(|scope| scope.spawn(entered).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// For a job of this program: its own file is the agent, too, with these arguments.
+    pub(crate) fn of_this_program(&self, args: &[&str]) -> armci_core::Result<job::Hosts> {
+        let this = std::env::current_exe().map_err(|error| armci_core::Error::Job(error.to_string()))?;
+        let agent = ["env".into(), format!("{AGENT}=1").into(), this.into_os_string()];
+        let agent = agent.into_iter().chain(args.iter().map(OsString::from));
+        Ok(job::Hosts::list(&self.names.join(","))?.remote_shell(["ip", "netns", "exec"]).agent(agent))
+    }
+
+    /// Takes a host's line down, as if its cable were pulled: whatever is sent either way is lost.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn pull(&self, host: usize) {
+        let (hub, line) = (self.hub(), line(host));
+        ip(&["-n", &hub, "link", "set", "dev", &line, "down"])
+            .unwrap_or_else(|why| panic!("taking {line} down: {why}"));
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in self.names.iter().chain([&self.hub()]) {
+            // One that was never made, or is gone.
+            let _ = ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+fn address(last: usize) -> String {
+    format!("10.77.0.{last}")
+}
+
+/// The hub's end of a host's line.
+fn line(host: usize) -> String {
+    format!("to-h{host}")
+}
+
+/// Removes the namespaces of test processes that do not live any more.
+fn remove_left_behind() {
+    let names = std::fs::read_dir(NAMESPACES)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    for name in names {
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if process.is_some_and(|process| !PathBuf::from(format!("/proc/{process}")).exists()) {
+            let _ = ip(&["netns", "delete", &name]);
+        }
+    }
+}
+
+/// Runs `ip`; an error is what it said.
+fn ip(words: &[&str]) -> Result<(), String> {
+    let Output { status, stderr, .. } =
+        Command::new("ip").args(words).stdin(Stdio::null()).output().map_err(|error| format!("ip: {error}"))?;
+    if status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&stderr).trim().to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_reach_each_other_and_leave_nothing() {
+        let Some(hosts) = Hosts::make(2) else { return };
+        let hears = |from: &str, to: &str| {
+            let script = format!("exec 3<>/dev/tcp/{to}/9");
+            let mut command = Command::new("timeout");
+            let said = command.args(["5", "ip", "netns", "exec", from, "bash", "-c", &script]).output().unwrap();
+            String::from_utf8_lossy(&said.stderr).into_owned()
+        };
+        // Somebody refuses: a host is there.
+        assert!(hears(&hosts.names()[0], &hosts.address(1)).contains("refused"));
+        assert!(hears(&hosts.hub(), &hosts.address(0)).contains("refused"));
+        hosts.pull(1);
+        assert!(!hears(&hosts.names()[0], &hosts.address(1)).contains("refused"));
+        let (hub, name) = (Hosts::file(&hosts.hub()), Hosts::file(&hosts.names()[1]));
+        assert!(hub.exists() && name.exists());
+        drop(hosts);
+        assert!(!hub.exists() && !name.exists());
+    }
+}
