@@ -156,7 +156,8 @@ impl Service {
     /// Moves on what is between nodes, and serves what has come from there, unless somebody else is at it. A thread that
     /// waits does so now and then only: a look is a system call for some fabrics.
     fn serve_beyond(&self, server: Server) -> usize {
-        let now = server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_BEYOND);
+        let now =
+            server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_BEYOND);
         if now { self.look_beyond(server) } else { 0 }
     }
 
