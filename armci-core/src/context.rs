@@ -173,8 +173,8 @@ impl Context {
         let (spin, crowded) = (shared.spin, shared.crowded);
         let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking)?;
         let resolves = shared.config.resolve == Resolve::Cache;
-        let cache = (resolves || transport.has_beyond())
-            .then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));
+        let cache =
+            (resolves || transport.has_beyond()).then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));
         let direct = DirectBelow::default();
         direct.set(shared.config.protocol, transport.capabilities());
         let watch = Watch::asked(&shared.watching, number);

@@ -58,7 +58,7 @@ fn everything(world: &World) {
     for number in 0..100 {
         world.put_value((me * 1_000 + number) as i64, region.at(right, 21_000 + number)).unwrap();
     }
-    (0..50).for_each(|_| drop(world.fetch_add(region.at::<i64>(0, 20_000), 1).unwrap()));
+    (0..50).for_each(|_| world.add(region.at::<i64>(0, 20_000), 1).unwrap());
     world.fence_all().unwrap();
     world.barrier().unwrap();
     assert_eq!(world.get_value::<i64>(region.at(0, 20_000)).unwrap(), 50 * size as i64);
@@ -246,4 +246,20 @@ fn unplug() {
 fn a_broken_connection_is_told_with_the_rank_behind_it() {
     let (outcome, took) = when_rank_1("thread", "", unplug, gets);
     is_told(&outcome, took, &["with rank 1 on"]);
+}
+
+/// What this process does at each signal, as the kernel tells it.
+fn signals() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().filter(|line| line.starts_with("SigCgt") || line.starts_with("SigIgn")).collect()
+}
+
+#[test]
+fn the_programs_signals_stay_its_own() {
+    Ranks::new(2).nodes(2).run_bare(|| {
+        let before = signals();
+        let world = World::init().unwrap();
+        assert_eq!(signals(), before, "caught and ignored signals");
+        world.finalize().unwrap();
+    });
 }

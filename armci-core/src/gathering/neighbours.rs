@@ -79,7 +79,10 @@ impl Neighbours {
     /// Where their barrier lies, and where those sleep who do not sleep at it.
     pub(super) fn bells(&self) -> Bells {
         let controls = (0..self.len()).map(|member| self.node.control(self.slot(member)));
-        Bells { barrier: self.barrier(), others: controls.map(|control| ptr::from_ref::<Bell>(&control.main_bell)).collect() }
+        Bells {
+            barrier: self.barrier(),
+            others: controls.map(|control| ptr::from_ref::<Bell>(&control.main_bell)).collect(),
+        }
     }
 
     /// The slot of a member.

@@ -229,7 +229,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<ScopedHandle<'scope, &'scope [T]>> {
         shape.check_local::<T>(source.len())?;
         // SAFETY: LOCAL-SPAN was just checked; SCOPE-WAITS.
-        self.start(source, |world, first, _, completion| unsafe { world.put_strided_by(first, target, shape, completion) })
+        self.start(source, |world, first, _, completion| unsafe {
+            world.put_strided_by(first, target, shape, completion)
+        })
     }
 
     /// Starts a get into a patch (`ARMCI_NbGetS`).

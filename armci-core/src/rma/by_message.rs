@@ -235,7 +235,9 @@ pub(super) fn describe(world: &World, rank: usize, region: RegionId) -> Result<K
         Outgoing { handler: builtin::DESCRIBE, slot, inline: [bytemuck::bytes_of(&name), &[]], staged_len: 0 };
     origin.post(&message, outstanding(rank, region, Access::Other), false);
     let read = |found: &[u8]| match bytemuck::try_pod_read_unaligned::<[u64; 4]>(found) {
-        Ok([offset, len, address, key]) => Ok(Known { part: Part { offset, len }, access: region::Access { address, key } }),
+        Ok([offset, len, address, key]) => {
+            Ok(Known { part: Part { offset, len }, access: region::Access { address, key } })
+        }
         Err(_) => {
             let reason = wrong_length(32, found.len());
             Err(Error::Refused { rank, handler: builtin::DESCRIBE, reason, more: 0 })

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::abi;
+use super::dispositions::Dispositions;
 use super::domain::{Domain, Wanted};
 use super::endpoint::{Endpoint, Failed, Target};
 use super::faults::Asked;
@@ -82,12 +83,17 @@ impl Fabric {
         let who = node.who().clone();
         let network = bootstrap.all_gather(&network()?)?;
         let here = network.iter().all(|other| *other == network[0]);
+        let program = Dispositions::now();
         let opened = Domain::open(wanted, faults, here, (who.rank, who.size)).and_then(|(domain, why)| {
             let domain = Arc::new(domain);
             let service = Endpoint::open(&domain)?;
             let name = service.name()?;
             Ok((domain, service, name, why))
         });
+        // The provider shm removes its files when a signal ends the process; no other that is in use needs to know.
+        if !opened.as_ref().is_ok_and(|(domain, ..)| domain.provider().starts_with("shm")) {
+            program.restore();
+        }
         // Who has failed must meet the others all the same.
         let (mine, opened) = match opened {
             Ok((domain, service, name, why)) => {

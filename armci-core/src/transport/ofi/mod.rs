@@ -17,6 +17,7 @@
 //! a provider's atomics would not exclude them.
 
 pub mod abi;
+mod dispositions;
 mod domain;
 mod endpoint;
 mod fabric;
