@@ -59,6 +59,8 @@ fn symmetric_parts_are_found_at_their_owners_addresses() {
         assert_eq!(world.get_value::<u8>(region.at(me, 0)).unwrap() as usize, (me + size - 1) % size);
         world.barrier().unwrap();
         world.free(region).unwrap();
+        // Each rank withdraws its own part.
+        world.barrier().unwrap();
         (0..size).for_each(|rank| is_nowhere(world, rank, addresses[rank].wrapping_add(1), "freed"));
         world.free(first).unwrap();
     });
