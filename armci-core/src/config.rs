@@ -32,6 +32,12 @@ pub const SETTINGS: &[Setting] = &[
         meaning: "who tells a rank which one it is: `armci-run`, a launcher that speaks PMI-1 over `PMI_FD` (MPICH's `mpiexec`, `srun --mpi=pmi2`), one that speaks PMIx (Open MPI's `mpirun`, `srun --mpi=pmix`), nobody (a job of one), or the first of these that is there",
     },
     Setting {
+        name: "ARMCI_NODES",
+        values: "nodes, at least 1",
+        default: "1",
+        meaning: "virtual nodes that the ranks are split into, if another launcher than `armci-run` started all of them on one node; they share no memory (for tests; `armci-run` has `--nodes`)",
+    },
+    Setting {
         name: "ARMCI_VERBOSE",
         values: "`0`, `1`",
         default: "`0`",
@@ -225,6 +231,8 @@ pub struct Config {
     pub resolve: Resolve,
     /// Entries of the cache of remote regions.
     pub region_cache: NonZeroU32,
+    /// Virtual nodes that ranks of another launcher are split into, if they share a node.
+    pub nodes: NonZeroU32,
     /// What ranks on different nodes communicate through, if asked for: a provider of libfabric, and perhaps one of its
     /// interfaces.
     pub fabric: Option<(String, Option<String>)>,
@@ -249,6 +257,7 @@ impl Default for Config {
             slot: None,
             memory: None,
             fabric: None,
+            nodes: NonZeroU32::MIN,
             fabric_faults: None,
             fabric_poll: Duration::from_micros(100),
             spin: None,
@@ -304,6 +313,7 @@ impl Config {
             }
             "ARMCI_CHECK" => parse_switch(value).map(|check| self.check = check),
             "ARMCI_RESOLVE" => parse_resolve(value).map(|resolve| self.resolve = resolve),
+            "ARMCI_NODES" => value.parse().ok().map(|nodes| self.nodes = nodes),
             "ARMCI_REGION_CACHE" => value.parse().ok().map(|entries| self.region_cache = entries),
             "ARMCI_SPIN" => value.parse().ok().map(|us| self.spin = Some(Duration::from_micros(us))),
             "ARMCI_FABRIC" => parse_fabric(value).map(|wanted| self.fabric = Some(wanted)),

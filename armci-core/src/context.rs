@@ -34,6 +34,7 @@ use crate::gathering::Gathering;
 use crate::job::Bootstrap;
 use crate::memory::books::Books;
 use crate::memory::heap::PAGE;
+use crate::memory::place_cache::PlaceCache;
 use crate::memory::private::Private;
 use crate::memory::region::REGISTERED;
 use crate::memory::region_cache::RegionCache;
@@ -142,6 +143,8 @@ pub(crate) struct Context {
     pub(crate) site: Cell<Option<&'static Location<'static>>>,
     /// What is known of regions elsewhere, if they are resolved through it.
     pub(crate) cache: Option<RefCell<RegionCache>>,
+    /// What is known of addresses of ranks elsewhere.
+    pub(crate) places: RefCell<PlaceCache>,
     pub(crate) node: Arc<Node>,
     pub(crate) transport: Wire,
     pub(crate) origin: Origin,
@@ -178,7 +181,9 @@ impl Context {
         let direct = DirectBelow::default();
         direct.set(shared.config.protocol, transport.capabilities());
         let watch = Watch::asked(&shared.watching, number);
+        let unserved = transport.has_beyond() && !service.has_thread();
         let state = if resolves { CACHED } else { PLAIN }
+            | if unserved { UNSERVED } else { PLAIN }
             | if watch.is_some() || shared.check.is_some() { WATCHED } else { PLAIN };
         Ok(Rc::new(Context {
             protocol: Cell::new(shared.config.protocol),
@@ -187,6 +192,7 @@ impl Context {
             site: Cell::new(None),
             direct,
             cache,
+            places: RefCell::new(PlaceCache::new(shared.config.region_cache)),
             node: node.clone(),
             transport: transport.clone(),
             origin,
@@ -200,10 +206,12 @@ impl Context {
 
 /// The state of a context in which an operation has nothing to look out for.
 const PLAIN: u8 = 0;
-/// Bits of the other states: the thread has left; places are resolved through the cache; calls are watched.
+/// Bits of the other states: the thread has left; places are resolved through the cache; calls are watched; see there.
 const LEFT: u8 = 1;
 const CACHED: u8 = 2;
 const WATCHED: u8 = 4;
+/// Nobody else serves what comes from other nodes, which may be all that a loop of operations on this node waits for.
+const UNSERVED: u8 = 8;
 
 impl Context {
     /// Whether an operation goes its shortest way: the thread has not left, and nothing unusual was asked for.
@@ -216,6 +224,12 @@ impl Context {
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.state.get() & LEFT == 0
+    }
+
+    /// Whether an operation on this node should look for what comes from others.
+    #[inline]
+    pub(crate) fn is_unserved(&self) -> bool {
+        self.state.get() & (UNSERVED | LEFT) == UNSERVED
     }
 
     /// Notes that the thread has left.

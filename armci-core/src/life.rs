@@ -45,7 +45,7 @@ impl World {
     /// If the launcher is gone, the node's memory cannot be shared, or the timeline's file cannot be created. A process
     /// that joins the job of its launcher twice ends the job.
     pub fn init_with(config: Config) -> Result<Self> {
-        let mut bootstrap = job::bootstrap_by(config.bootstrap, config.verbose)?;
+        let mut bootstrap = job::bootstrap_by(config.bootstrap, config.nodes, config.verbose)?;
         let seat = bootstrap.seat();
         let output = Output::create(config.trace.as_deref(), bootstrap.identity())?;
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);

@@ -65,11 +65,8 @@ pub(crate) fn allocate(
         return Ok(vec![ptr::null_mut(); sizes.len()]);
     }
     let region = ranks.allocate(size as usize)?;
-    let base = |(rank, size): (usize, &c_long)| match size {
-        0 => Ok(ptr::null_mut()),
-        _ => world.address(&region, rank).map(<*mut u8>::cast),
-    };
-    let bases = sizes.iter().enumerate().map(base).collect::<Result<Vec<*mut c_void>>>()?;
+    let base = |(size, address): (&c_long, *mut u8)| if *size == 0 { ptr::null_mut() } else { address.cast() };
+    let bases: Vec<*mut c_void> = sizes.iter().zip(world.addresses(&region)?).map(base).collect();
     allocations.borrow_mut().keep(region, bases[ranks.rank()] as usize);
     Ok(bases)
 }

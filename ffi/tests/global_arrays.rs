@@ -63,20 +63,21 @@ impl Mpi {
         program
     }
 
-    fn job(&self, ranks: usize, program: &Path) -> Output {
+    fn job(&self, ranks: usize, nodes: usize, program: &Path) -> Output {
         let mut job = Command::new("timeout");
         job.args(["--kill-after=5", "60", self.launcher]).args(self.options);
         job.args(["-n", &ranks.to_string()]).arg(program).current_dir(env!("CARGO_TARGET_TMPDIR"));
         // In a container everybody is root.
         job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        job.env("ARMCI_NODES", nodes.to_string());
         job.output().unwrap()
     }
 
     /// What a client prints; it must succeed.
-    fn output(&self, ranks: usize, program: &Path) -> String {
-        let Output { status, stdout, stderr } = self.job(ranks, program);
+    fn output(&self, ranks: usize, nodes: usize, program: &Path) -> String {
+        let Output { status, stdout, stderr } = self.job(ranks, nodes, program);
         let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-        assert!(status.success(), "{}, {ranks} ranks, {status}:\n{stdout}{stderr}", program.display());
+        assert!(status.success(), "{}, {ranks} ranks, {nodes} nodes, {status}:\n{stdout}{stderr}", program.display());
         stdout.into_owned()
     }
 
@@ -99,8 +100,8 @@ impl Mpi {
         let Some(archive) = self.found_for(&TOUR) else { return };
         resolves_all(&archive);
         let program = self.compile(&TOUR, &archive, Armci::Ours);
-        for ranks in [1, 2, 4] {
-            assert_eq!(self.output(ranks, &program), "done\n");
+        for (ranks, nodes) in [(1, 1), (2, 1), (4, 1), (2, 2), (4, 2)] {
+            assert_eq!(self.output(ranks, nodes, &program), "done\n");
         }
     }
 }
@@ -171,7 +172,7 @@ fn difference(ours: &str, theirs: &str) -> Option<String> {
     }
 }
 
-/// The client prints the same on both libraries, and on ours beside both MPIs.
+/// The client prints the same on both libraries, and on ours beside both MPIs, and where its ranks are on two nodes.
 ///
 /// What it is held against is ARMCI-MPI on Open MPI, which may try several times: where disjoint groups allocate at one
 /// time, five of its twelve runs crashed or lost updates (ours none). On Debian's MPICH it failed in each of the programs, and is
@@ -187,11 +188,21 @@ fn agrees(client: &Client, tries: usize) {
     let theirs = OPEN_MPI.compile(client, &archive, Armci::Theirs);
     let beside_mpich = mpich.map(|archive| MPICH.compile(client, &archive, Armci::Ours));
     for ranks in [1, 2, 4] {
-        let output = OPEN_MPI.output(ranks, &ours);
+        let output = OPEN_MPI.output(ranks, 1, &ours);
         assert!(output.lines().any(|line| line.starts_with("done:")), "{output}");
+        if ranks > 1 {
+            let apart = OPEN_MPI.output(ranks, 2, &ours);
+            let difference = difference(&apart, &output);
+            assert!(
+                difference.is_none(),
+                "{}, {ranks} ranks, 2 nodes: {}",
+                client.name,
+                difference.unwrap_or_default()
+            );
+        }
         let mut differences = Vec::new();
         for _ in 0..tries {
-            let job = OPEN_MPI.job(ranks, &theirs);
+            let job = OPEN_MPI.job(ranks, 1, &theirs);
             if job.status.success() {
                 match difference(&output, &String::from_utf8_lossy(&job.stdout)) {
                     None => break,
@@ -204,7 +215,7 @@ fn agrees(client: &Client, tries: usize) {
         assert!(differences.len() < tries, "{}, {ranks} ranks: {}", client.name, differences.join("\n"));
         if let Some(program) = &beside_mpich {
             // ScaLAPACK for it may be missing.
-            let output_there = MPICH.output(ranks, program);
+            let output_there = MPICH.output(ranks, 1, program);
             let shared = shared_lines(&output, &output_there);
             let difference = difference(&shared, &output_there);
             assert!(difference.is_none(), "{}, {ranks} ranks, MPICH: {}", client.name, difference.unwrap_or_default());

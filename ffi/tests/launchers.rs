@@ -12,10 +12,15 @@ use common::program::{Build, Language, SUITE, WITH_MPI, check};
 
 /// The numbers of ranks that each program runs on.
 const RANKS: [usize; 3] = [1, 2, 4];
+/// The same, with the number of virtual nodes.
+const PLACES: [(usize, usize); 5] = [(1, 1), (2, 1), (4, 1), (2, 2), (4, 2)];
 
-fn run<const N: usize>(mpi: Mpi, ranks: usize, program: &Path, arguments: [&str; N]) -> Ended {
+fn run<const N: usize>(mpi: Mpi, ranks: usize, nodes: usize, program: &Path, arguments: [&str; N]) -> Ended {
     let command: Vec<&OsStr> = [program.as_os_str()].into_iter().chain(arguments.map(OsStr::new)).collect();
-    per_rank(launcher(mpi, ranks), &command, LIMIT)
+    let mut job = launcher(mpi, ranks);
+    // The one for the library, the other for programs that count nodes.
+    job.env("ARMCI_NODES", nodes.to_string()).env("NODES", nodes.to_string());
+    per_rank(job, &command, LIMIT)
 }
 
 fn suite(mpi: Mpi, linked: bool, language: Language) {
@@ -27,9 +32,9 @@ fn suite(mpi: Mpi, linked: bool, language: Language) {
             for twins in [false, true].into_iter().filter(|twins| !twins || also_twins) {
                 let build = Build { mpi: linked.then_some(mpi), language, twins, ..Build::of(name) };
                 let Some(program) = build.compile() else { return };
-                for ranks in RANKS {
-                    let ended = run(mpi, ranks, &program, []);
-                    assert!(ended.status.success(), "{name}, {ranks} ranks: {ended:#?}");
+                for (ranks, nodes) in PLACES {
+                    let ended = run(mpi, ranks, nodes, &program, []);
+                    assert!(ended.status.success(), "{name}, {ranks} ranks, {nodes} nodes: {ended:#?}");
                     check(name, ranks, &ended.stdout, &ended.stderr);
                 }
             }
@@ -45,7 +50,7 @@ fn giving_up(mpi: Mpi, linked: bool, language: Language) {
         let Some(program) = build.compile() else { return };
         for ranks in RANKS {
             for (how, number, code, line) in cases {
-                let ended = run(mpi, ranks, &program, [how, number]);
+                let ended = run(mpi, ranks, 1, &program, [how, number]);
                 assert_eq!(ended.status.code(), Some(code), "{how}, {ranks} ranks: {ended:#?}");
                 let line = format!("armci: rank {}: {line}", ranks - 1);
                 assert!(ended.stderr.lines().any(|written| written == line), "{how}, {ranks} ranks: {ended:#?}");

@@ -61,6 +61,59 @@ fn in_all_ways(name: &'static str) {
     }
 }
 
+/// Two ranks apart, and four on two nodes, over each protocol, with and without progress thread.
+fn between_nodes(name: &'static str) {
+    let program = Build::of(name).compile_to(&format!("programs-{name}-between-nodes")).unwrap();
+    for ranks in [2, 4] {
+        for protocol in ["rma", "am"] {
+            for progress in ["thread", "none"] {
+                let job = job(&program, ranks).nodes(2).unwrap().env("NODES", "2");
+                says(name, ranks, &job.env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress));
+            }
+        }
+    }
+}
+
+#[test]
+fn transfers_are_exact_between_nodes() {
+    between_nodes("transfers");
+}
+
+#[test]
+fn collectives_are_exact_between_nodes() {
+    between_nodes("collectives");
+}
+
+#[test]
+fn what_does_not_block_is_complete_when_waited_for_between_nodes() {
+    between_nodes("nonblocking");
+}
+
+#[test]
+fn groups_may_span_nodes() {
+    between_nodes("groups");
+}
+
+#[test]
+fn messages_mutexes_flags_and_the_rest_do_what_they_say_between_nodes() {
+    between_nodes("messages");
+}
+
+#[test]
+fn threads_communicate_between_nodes() {
+    between_nodes("threads");
+}
+
+#[test]
+fn a_profiler_may_stand_before_a_function_between_nodes() {
+    between_nodes("profiler");
+}
+
+#[test]
+fn wrong_calls_are_refused_with_one_line_each_between_nodes() {
+    between_nodes("refusals");
+}
+
 #[test]
 fn transfers_are_exact() {
     in_all_ways("transfers");

@@ -6,7 +6,10 @@
 //! | [`separate`] | a team; the world, where parts differ much | in private heaps | an id per rank, in a table of all |
 //! | [`local`] | one rank, by itself | in its private heap | an id of that rank |
 //! | [`registered`] | one rank, by itself | anywhere in its process | an id of that rank, reached by message |
+//!
+//! [`address`] is for programs that name places as (rank, address).
 
+mod address;
 mod filled;
 mod local;
 mod registered;
@@ -22,7 +25,6 @@ use crate::error::{Error, Result};
 use crate::memory::heap::Block;
 use crate::memory::region::Part;
 use crate::memory::{GlobalPtr, RegionId};
-use crate::transport::Remote;
 use crate::watch::{Call, Kind};
 use crate::world::World;
 use separate::Separate;
@@ -124,73 +126,6 @@ impl World {
         let node = self.node();
         let part = self.own(region)?;
         Ok((node.window().address(node.who().local_rank, part.offset), part.len as usize))
-    }
-
-    /// The address, the same on every rank of the node, at which the part of a region on `rank` (of the world or team
-    /// it was allocated over) begins.
-    ///
-    /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`].
-    pub fn address(&self, region: &Region, rank: usize) -> Result<*mut u8> {
-        self.own(region)?;
-        let size = region.separate.as_ref().map_or(self.size(), Separate::members);
-        if rank >= size {
-            return Err(Error::Rank { rank, size });
-        }
-        self.address_of(region.at::<u8>(rank, 0))
-    }
-
-    /// The address of a place: the same on every rank of the node, unless the memory is registered, which only its owner
-    /// has an address for.
-    ///
-    /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`], [`Error::NoRegion`]; [`Error::Bounds`] if it lies behind the end of its part.
-    pub fn address_of<T: Pod>(&self, place: GlobalPtr<T>) -> Result<*mut u8> {
-        self.node().reach(place.rank())?;
-        let Remote { slot, offset } = self.resolve(place, 0)?;
-        if place.region.is_registered() && place.rank() != self.rank() {
-            return Err(Error::Argument(format!(
-                "rank {} has no address for memory that rank {} registered: it lies in that process alone",
-                self.rank(),
-                place.rank()
-            )));
-        }
-        Ok(self.node().window().address(slot, offset))
-    }
-
-    /// The pointer to what lies at `address` in the memory of `rank`: the way of programs that know places as
-    /// (rank, address), as ARMCI's C interface has them.
-    ///
-    /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`]; [`Error::Address`] if the address lies in no region of that rank.
-    // Always: C names every place by its address, and a pointer handed over in memory takes longer than finding it.
-    #[inline(always)]
-    pub fn locate(&self, rank: usize, address: *const u8) -> Result<GlobalPtr<u8>> {
-        let node = self.node();
-        let slot = node.reach(rank)?;
-        if let Some((found, offset)) = node.window().resolve(address as usize)
-            && found == slot
-        {
-            if let Some((id, part)) = node.region_at(slot, offset)
-                && offset - part.offset < part.len
-            {
-                return Ok(GlobalPtr::new(id, rank as u32, offset - part.offset));
-            }
-            if let Some((id, at)) = self.locate_end(slot, offset) {
-                return Ok(GlobalPtr::new(id, rank as u32, at));
-            }
-        }
-        Err(Error::Address { rank, address: address as usize })
-    }
-
-    /// The region that ends at an offset in a slot, and its length: a pointer there may be named, but nothing reached.
-    #[cold]
-    #[inline(never)]
-    fn locate_end(&self, slot: usize, offset: u64) -> Option<(RegionId, u64)> {
-        let at = |offset: u64| self.node().region_at(slot, offset);
-        let ends = |(_, part): &(RegionId, Part)| part.offset + part.len == offset;
-        let (id, part) = at(offset).filter(ends).or_else(|| at(offset.checked_sub(1)?).filter(ends))?;
-        Some((id, part.len))
     }
 }
 

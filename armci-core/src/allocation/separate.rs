@@ -20,6 +20,7 @@ use crate::collectives::Collective;
 use crate::error::{Error, Result};
 use crate::gathering::Gathering;
 use crate::memory::heap::Block;
+use crate::memory::together::Common;
 use crate::memory::{GlobalPtr, RegionId};
 use crate::node::Node;
 use crate::team::Team;
@@ -41,6 +42,21 @@ impl Separate {
     /// How many have a part.
     pub(super) fn members(&self) -> usize {
         self.gathering.len()
+    }
+
+    /// Whether all of them are on this node.
+    pub(super) fn is_near(&self) -> bool {
+        self.gathering.near().len() == self.gathering.len()
+    }
+
+    /// Refuses to meet while they are about to meet otherwise, or when their team was ended.
+    pub(super) fn ready(&self) -> Result<()> {
+        self.gathering.ready()
+    }
+
+    /// Everybody's address, told by everybody.
+    pub(super) fn tell_addresses(&self, world: &World, mine: u64) -> Vec<u64> {
+        Collective { world, gathering: &self.gathering }.all_gather(&[mine])
     }
 
     #[inline(never)]
@@ -159,6 +175,10 @@ pub(super) fn allocate(all: Collective<'_>, bytes: u64, description: u64, prepar
             unsafe { &*names.add(member) }.store(told.name, Ordering::Relaxed);
         }
     }
+    let (members, here) = (all.gathering.members(), all.gathering.near().len());
+    if let Some(rank) = members.get(0).filter(|_| here < members.len()) {
+        node.together().enter(id, Common { rank: rank as u64, name: told[0].name });
+    }
     prepare(id);
     all.meet();
     let separate = Separate { gathering: all.gathering.clone(), node: node.clone(), table: names, block: table };
@@ -175,6 +195,7 @@ impl World {
         let fenced = self.fence_all_now();
         separate.gathering.meet(self.origin());
         (0..separate.members()).for_each(|member| self.forget(separate.at::<u8>(member, 0).region));
+        self.node().together().leave(id);
         self.transport().withdraw(id);
         self.private().leave(id, block);
         // Nobody reads the table from here on, and every part is gone.

@@ -14,6 +14,7 @@ use crate::accumulate::kernels::ElementKind;
 use crate::copy::Patch;
 use crate::memory::RegionId;
 use crate::memory::region::Access;
+use crate::memory::together::Common;
 use crate::node::Node;
 use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
 use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport, Wire};
@@ -28,6 +29,7 @@ pub(crate) const PUT_LIST: u16 = 6;
 pub(crate) const GET_LIST: u16 = 7;
 pub(crate) const ACCUMULATE_LIST: u16 = 8;
 pub(crate) const DESCRIBE: u16 = 9;
+pub(crate) const LOCATE: u16 = 10;
 
 /// Whether messages of a handler only transfer data between a region and their sender.
 pub(crate) fn transfers(handler: u16) -> bool {
@@ -245,6 +247,20 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
             let Access { address, key } = transport.export(id, part).unwrap_or(Access::NONE);
             let words = [part.offset, part.len, address, key];
             // SAFETY: REQUEST-SLOT; 32 bytes fit the short reply.
+            unsafe { incoming.reply_inline.copy_from_nonoverlapping(words.as_ptr().cast(), size_of_val(&words)) };
+            Ok(size_of_val(&words))
+        }
+        LOCATE => {
+            let (address, _) = arguments::<u64>(incoming)?;
+            let mine = node.who().local_rank;
+            let at = node.window().resolve(address as usize).filter(|(slot, _)| *slot == mine);
+            // The one thing a refusal may mean; its words are not read.
+            let (id, part, behind) = at
+                .and_then(|(slot, offset)| node.place_at(slot, offset))
+                .ok_or_else(|| format!("nothing lies at {address:#x}"))?;
+            let Common { rank, name } = node.together().common(id);
+            let words = [id.to_bits(), address - behind, part.len, rank, name];
+            // SAFETY: REQUEST-SLOT; 40 bytes fit the short reply.
             unsafe { incoming.reply_inline.copy_from_nonoverlapping(words.as_ptr().cast(), size_of_val(&words)) };
             Ok(size_of_val(&words))
         }

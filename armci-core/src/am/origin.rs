@@ -500,7 +500,7 @@ impl Origin {
             Some(region) if builtin::transfers(handler) => {
                 self.order_behind(what.target, region, what.access, |earlier| earlier.by == By::Message);
             }
-            _ if handler == builtin::DESCRIBE => (),
+            _ if [builtin::DESCRIBE, builtin::LOCATE].contains(&handler) => (),
             _ => self.wait_for(|sent| {
                 let written = sent.what.access == Access::Put && sent.what.target == what.target;
                 matches!(sent.by, By::Access(_)) && sent.detached() && written

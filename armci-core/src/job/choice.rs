@@ -14,6 +14,7 @@
 //! whose launcher was started by the other's counts.
 
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::os::fd::BorrowedFd;
 
 use rustix::net::sockopt::socket_peercred;
@@ -44,15 +45,15 @@ struct Found {
 }
 
 /// Joins the job that this process was started for; `verbose`: and says on standard error which that is, and why.
-pub(super) fn join(asked: StartedBy, verbose: bool) -> Result<Box<dyn Bootstrap>> {
+pub(super) fn join(asked: StartedBy, nodes: NonZeroU32, verbose: bool) -> Result<Box<dyn Bootstrap>> {
     let mut found = find(asked)?;
     let mut aloud = verbose;
     let joined: Box<dyn Bootstrap> = match found.way {
         Way::ArmciRun(ticket) => Box::new(rank::Launched::join(ticket)?),
-        Way::Pmi(place) => Box::new(Hosted::join(pmi::Client::connect(&place)?)?),
+        Way::Pmi(place) => Box::new(Hosted::join(pmi::Client::connect(&place)?, nodes)?),
         Way::Alone => Box::new(alone::Alone::new()),
         Way::Pmix => match pmix::Client::connect()? {
-            Ok(client) => Box::new(Hosted::join(client)?),
+            Ok(client) => Box::new(Hosted::join(client, nodes)?),
             Err(pmix::Stale { why, .. }) if asked == StartedBy::Pmix => return Err(missing("pmix", &why)),
             Err(pmix::Stale { why, sure }) => {
                 one_of_several_tasks(|name| std::env::var(name).ok())?;

@@ -13,6 +13,7 @@
 //! finds it as it would without us. Not guaranteed: joining while another thread is inside `MPI_Init`.
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,29 +64,31 @@ struct Card {
     /// Processors the rank may use, and how many of them its cgroup grants at a time.
     processors: [u64; 16],
     at_once: u64,
+    /// Virtual nodes that it would have the ranks split into.
+    nodes: u64,
 }
 
 /// A process stands for one rank, and stores forget nothing: a second joining would read the first one's words.
 static JOINED: AtomicBool = AtomicBool::new(false);
 
 impl<K: KeyValues> Hosted<K> {
-    /// Finds out who shares which node. Collective.
+    /// Finds out who shares which node; where all do, plays as many as rank 0 asks for. Collective.
     ///
     /// # Errors
     /// If the launcher is gone, or this process has joined before.
-    pub(super) fn join(store: K) -> Result<Self> {
+    pub(super) fn join(store: K, nodes: NonZeroU32) -> Result<Self> {
         if JOINED.swap(true, Ordering::Relaxed) {
             return Err(Error::Job(format!(
                 "rank {} has joined its job before; a rank is one process, and initializes once",
                 store.rank()
             )));
         }
-        Self::join_again(store)
+        Self::join_again(store, nodes)
     }
 
     /// [`Hosted::join`] for tests, which play several ranks.
-    fn join_again(mut store: K) -> Result<Self> {
-        let mine = Card::mine()?;
+    fn join_again(mut store: K, nodes: NonZeroU32) -> Result<Self> {
+        let mine = Card { nodes: u64::from(nodes.get()), ..Card::mine()? };
         let (rank, size) = (store.rank(), store.size());
         let mut round = 0;
         let cards = gather(&mut store, &mut round, bytemuck::bytes_of(&mine))?
@@ -159,7 +162,7 @@ impl Card {
             processors[cpu / 64] |= 1 << (cpu % 64);
         }
         let at_once = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        Ok(Self { place: Place::mine()?, processors, at_once })
+        Ok(Self { place: Place::mine()?, processors, at_once, nodes: 1 })
     }
 
     fn count(&self) -> usize {
@@ -171,7 +174,8 @@ impl Card {
     }
 }
 
-/// Where a rank stands, by everybody's cards. Nodes are numbered as they come up first.
+/// Where a rank stands, by everybody's cards. Nodes are numbered as they come up first. A single one plays as many as the
+/// first rank asks for, or as there are ranks.
 fn identity(rank: usize, size: usize, cards: &[Card]) -> Identity {
     let mut nodes = Vec::new();
     for card in cards {
@@ -183,6 +187,9 @@ fn identity(rank: usize, size: usize, cards: &[Card]) -> Identity {
     let here = |cards: &[Card]| cards.iter().filter(|card| card.place == mine).count();
     let node = nodes.iter().position(|node| *node == mine).unwrap_or_default();
     let nodes_here = nodes.iter().filter(|node| node.machine == mine.machine).count();
+    if nodes.len() == 1 && cards[0].nodes > 1 {
+        return Identity::on_one_machine(rank, size, size.min(cards[0].nodes as usize));
+    }
     Identity {
         rank,
         size,
@@ -202,7 +209,9 @@ fn seat(who: &Identity, cards: &[Card]) -> Seat {
     let mine = &cards[who.rank];
     let here: Vec<_> = cards.iter().filter(|card| card.place.machine == mine.place.machine).collect();
     if here.iter().all(|card| card.processors == mine.processors) && mine.count() > 1 {
-        return topology::quick_seat(who.local_rank, who.local_size);
+        // The nodes of one machine, virtual ones for instance, share its processors.
+        let before = cards[..who.rank].iter().filter(|card| card.place.machine == mine.place.machine).count();
+        return topology::quick_seat(before, here.len());
     }
     let any = |cards: &[&Card]| {
         let union = (0..16).map(|word| cards.iter().fold(0, |union, card| union | card.processors[word]));
@@ -267,7 +276,7 @@ mod tests {
             for rank in 0..3 {
                 let store = Shared { rank, size: 3, values: values.clone(), barrier: barrier.clone() };
                 scope.spawn(move || {
-                    let mut job = Hosted::join_again(store).unwrap();
+                    let mut job = Hosted::join_again(store, NonZeroU32::MIN).unwrap();
                     let who = job.identity().clone();
                     assert_eq!((who.rank, who.local_rank, who.local_size, who.nodes), (rank, rank, 3, 1));
                     for round in 0..3u8 {
@@ -286,6 +295,7 @@ mod tests {
             place: Place { machine: [machine; 2], network },
             processors: [0; 16],
             at_once: processors.count_ones().into(),
+            nodes: 1,
         };
         card.processors[0] = processors;
         card
@@ -298,6 +308,20 @@ mod tests {
         let places: Vec<_> = all.iter().map(|who| (who.node, who.local_rank, who.local_size, who.nodes_here)).collect();
         assert_eq!(places, [(0, 0, 3, 2), (0, 1, 3, 2), (1, 0, 1, 2), (2, 0, 1, 1), (0, 2, 3, 2)]);
         assert!(all.iter().all(|who| who.nodes == 3));
+    }
+
+    #[test]
+    fn a_node_plays_as_many_as_its_first_rank_asks_for() {
+        let places = |asked: [u64; 3], networks: [u64; 3]| {
+            let cards: Vec<_> = (0..3).map(|rank| Card { nodes: asked[rank], ..card(1, networks[rank], 3) }).collect();
+            let all = (0..3).map(|rank| identity(rank, 3, &cards));
+            all.map(|who| (who.node, who.local_rank, who.local_size, who.nodes)).collect::<Vec<_>>()
+        };
+        assert_eq!(places([2, 1, 7], [1; 3]), [(0, 0, 1, 2), (1, 0, 2, 2), (1, 1, 2, 2)]);
+        assert_eq!(places([9, 1, 1], [1; 3]), [(0, 0, 1, 3), (1, 0, 1, 3), (2, 0, 1, 3)]);
+        assert_eq!(places([1, 9, 9], [1; 3]), [(0, 0, 3, 1), (0, 1, 3, 1), (0, 2, 3, 1)]);
+        // Where there are several, there are no others.
+        assert_eq!(places([3; 3], [1, 1, 2]), [(0, 0, 2, 2), (0, 1, 2, 2), (1, 0, 1, 2)]);
     }
 
     #[test]

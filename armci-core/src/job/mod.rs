@@ -42,6 +42,7 @@ pub use abort::Aborter;
 pub use launcher::{Failure, Hosts, Job, Outcome, serve_as_agent};
 
 use std::io::{Read, Write};
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 
 use crate::config::{Config, StartedBy};
@@ -145,11 +146,12 @@ pub trait Bootstrap: Send {
 /// As [`bootstrap_by`]; or if a setting is not understood.
 pub fn bootstrap() -> Result<Box<dyn Bootstrap>> {
     let config = Config::from_env()?;
-    bootstrap_by(config.bootstrap, config.verbose)
+    bootstrap_by(config.bootstrap, config.nodes, config.verbose)
 }
 
 /// Joins the job that this launcher, or any, has started this process for, or makes it a job of one. If `verbose`, says
-/// on standard error which it is, and why.
+/// on standard error which it is, and why. Where a launcher other than ours started all ranks on one node, that plays
+/// `nodes` virtual ones.
 ///
 /// A stale `ARMCI_JOB`, inherited from a rank that started this process as a plain child, is told
 /// from a live one by its descriptor: it must be open, be the very socket the launcher made for this
@@ -165,8 +167,8 @@ pub fn bootstrap() -> Result<Box<dyn Bootstrap>> {
 /// If the launcher asked for has not started this process; if what it left in the environment is unreadable; if it is
 /// gone, or this rank has said goodbye before; in one of several tasks of Slurm that offers them no way to find each
 /// other.
-pub fn bootstrap_by(launcher: StartedBy, verbose: bool) -> Result<Box<dyn Bootstrap>> {
-    choice::join(launcher, verbose)
+pub fn bootstrap_by(launcher: StartedBy, nodes: NonZeroU32, verbose: bool) -> Result<Box<dyn Bootstrap>> {
+    choice::join(launcher, nodes, verbose)
 }
 
 /// Whether a launcher started this process as a rank, as far as can be told without asking it; also if what it left in

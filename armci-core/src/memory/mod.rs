@@ -11,10 +11,12 @@ pub(crate) mod address_map;
 pub(crate) mod books;
 pub(crate) mod heap;
 pub(crate) mod ledger;
+pub(crate) mod place_cache;
 pub(crate) mod private;
 pub(crate) mod region;
 pub(crate) mod region_cache;
 pub(crate) mod sharing;
+pub(crate) mod together;
 pub(crate) mod window;
 
 pub use region::{GlobalPtr, RegionId};

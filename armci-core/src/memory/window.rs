@@ -104,7 +104,7 @@ impl Window {
                 what_is_in_the_way(len),
             )));
         }
-        let window = Self::reserve(candidate(common.trailing_zeros()), shift, peers.len())?;
+        let window = Self::reserve(candidate(preferred(common, who.node)), shift, peers.len())?;
         let gift = Gift { memory: memory.as_fd(), lifeline: lifeline.as_ref().map(AsFd::as_fd) };
         let take = |slot: usize, theirs: OwnedFd| {
             let found = inode(&theirs)?;
@@ -295,6 +295,13 @@ fn gather(bootstrap: &mut dyn Bootstrap, offer: &Offer) -> Result<Vec<Offer>> {
             })
         })
         .collect()
+}
+
+/// Which of the candidates a node takes. Each begins to look at another one, so that an address that is given with a
+/// rank of the wrong node mostly means nothing there.
+fn preferred(common: u64, node: usize) -> u32 {
+    let first = node as u32 % CANDIDATES;
+    (common.rotate_right(first).trailing_zeros() + first) % CANDIDATES
 }
 
 fn candidate(index: u32) -> u64 {

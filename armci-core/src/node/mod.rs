@@ -15,6 +15,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod doorbell;
+mod elsewhere;
 pub(crate) mod exchange;
 pub(crate) mod message;
 pub(crate) mod ring;
@@ -31,12 +32,14 @@ use crate::memory::address_map::AddressMap;
 use crate::memory::heap::PAGE;
 use crate::memory::ledger::{self, Ledger};
 use crate::memory::region::{Part, RegionTable};
+use crate::memory::together::Together;
 use crate::memory::window::{Joined, Window};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::barrier::NodeBarrier;
 use crate::sync::bell::Bell;
 use attention::Attention;
 use doorbell::Doorbell;
+use elsewhere::Slots;
 use exchange::ExchangeBuffers;
 use message::{ContextBlock, MAX_CONTEXTS, Message};
 use ring::Ring;
@@ -95,6 +98,10 @@ pub(crate) struct Node {
     first: usize,
     /// The first rank of each node and the node's number, in the order of ranks.
     nodes: Vec<(usize, usize)>,
+    /// Where the slots of each of them lie, in that order; empty if there is one node.
+    slots: Vec<Slots>,
+    /// Which private regions of this rank were allocated together with others.
+    together: Together,
 }
 
 impl Node {
@@ -102,7 +109,8 @@ impl Node {
     pub(crate) fn join(bootstrap: &mut dyn Bootstrap, slot: Option<u64>, memory: Option<u64>) -> Result<Self> {
         let Joined { window, nodes } = Window::join(bootstrap, slot)?;
         let who = bootstrap.identity().clone();
-        let node = Node { window, first: who.rank - who.local_rank, nodes, who };
+        let first = who.rank - who.local_rank;
+        let mut node = Node { window, first, nodes, who, slots: Vec::new(), together: Together::default() };
         if node.window.slot_len() < 2 * node.heap_start() {
             let (slot, control) = (node.window.slot_len(), node.heap_start());
             return Err(Error::Job(format!(
@@ -115,7 +123,7 @@ impl Node {
             node.ledger().open(memory.unwrap_or_else(fair));
         }
         // Nobody may ask the ledger before it is open.
-        bootstrap.meet()?;
+        node.slots = node.tell_slots(bootstrap)?;
         node.ledger().grant(size_of::<ControlBlock>() as u64).map_err(|refused| Error::Memory {
             rank: node.who.rank,
             asked: size_of::<ControlBlock>() as u64,
@@ -143,24 +151,6 @@ impl Node {
         (slot < self.window.slots()).then_some(slot)
     }
 
-    /// The slot of a rank that is to be reached.
-    ///
-    /// # Errors
-    /// [`Error::Rank`] if it does not exist, [`Error::OtherNode`] if it does not share memory with us.
-    #[inline]
-    pub(crate) fn reach(&self, rank: usize) -> Result<usize> {
-        self.slot_of(rank).ok_or_else(|| self.out_of_reach(rank))
-    }
-
-    /// Why a rank without a slot cannot be reached.
-    #[cold]
-    fn out_of_reach(&self, rank: usize) -> Error {
-        match self.node_of(rank) {
-            Ok(node) => Error::OtherNode { rank, node, mine: self.who.node },
-            Err(error) => error,
-        }
-    }
-
     /// The node that a rank is on.
     ///
     /// # Errors
@@ -169,8 +159,12 @@ impl Node {
         if rank >= self.who.size {
             return Err(Error::Rank { rank, size: self.who.size });
         }
-        let after = self.nodes.partition_point(|(first, _)| *first <= rank);
-        Ok(self.nodes[after - 1].1)
+        Ok(self.nodes[self.nth_node(rank)].1)
+    }
+
+    /// Which node, in the order of ranks, a rank of the job is on.
+    fn nth_node(&self, rank: usize) -> usize {
+        self.nodes.partition_point(|(first, _)| *first <= rank) - 1
     }
 
     /// The control block of a slot.
@@ -249,7 +243,7 @@ impl Node {
 
     /// Where the symmetric heap begins in a slot.
     pub(crate) fn heap_start(&self) -> u64 {
-        size_of::<ControlBlock>() as u64 + AddressMap::len(self.window.slot_len())
+        heap_start(self.window.slot_len())
     }
 
     /// Which regions lie where in a slot.
@@ -266,6 +260,21 @@ impl Node {
         self.control(slot).regions.get(self.map(slot).find(offset)?)
     }
 
+    /// The region that an offset in a slot lies in, or ends, and how far behind its beginning: what is there, or a place
+    /// that may be named, but where nothing is reached.
+    pub(crate) fn place_at(&self, slot: usize, offset: u64) -> Option<(RegionId, Part, u64)> {
+        let at = |offset: u64| self.region_at(slot, offset);
+        let inside = at(offset).filter(|(_, part)| offset - part.offset < part.len);
+        let ends = |(_, part): &(RegionId, Part)| part.offset + part.len == offset;
+        let found = inside.or_else(|| at(offset).filter(ends)).or_else(|| at(offset.checked_sub(1)?).filter(ends));
+        found.map(|(id, part)| (id, part, offset - part.offset))
+    }
+
+    /// Which private regions of this rank were allocated together with others.
+    pub(crate) fn together(&self) -> &Together {
+        &self.together
+    }
+
     /// Makes this rank's part of a region known to the node; it fills `block` of the slot, or begins there.
     pub(crate) fn publish(&self, id: RegionId, part: Part, block: Range<u64>) {
         self.mine().regions.publish(id, part);
@@ -277,4 +286,9 @@ impl Node {
         self.map(self.who.local_rank).enter(block, None);
         self.mine().regions.withdraw(id);
     }
+}
+
+/// Where the symmetric heap begins in a slot of so many bytes.
+fn heap_start(slot_len: u64) -> u64 {
+    size_of::<ControlBlock>() as u64 + AddressMap::len(slot_len)
 }

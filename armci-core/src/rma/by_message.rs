@@ -18,10 +18,12 @@ use crate::accumulate::kernels::ElementKind;
 use crate::am::builtin::{self, AccumulateArgs, RmwArgs, Rows};
 use crate::am::landing::Landing;
 use crate::am::origin::{PIPELINE, outstanding, wrong_length};
-use crate::consistency::Access;
+use crate::consistency::{Access, Outstanding};
 use crate::copy::{Patch, copy_patch};
 use crate::error::{Error, Result};
+use crate::memory::place_cache::Found;
 use crate::memory::region::{self, Known, Part};
+use crate::memory::together::Common;
 use crate::memory::{GlobalPtr, RegionId};
 use crate::node::message::{INLINE_MAX, STAGING_BYTES};
 use crate::transport::{Outgoing, Rmw};
@@ -245,6 +247,28 @@ pub(super) fn describe(world: &World, rank: usize, region: RegionId) -> Result<K
     };
     match origin.collect(slot, read) {
         Err(Error::Refused { .. }) => Err(Error::NoRegion { region, rank }),
+        answer => answer.flatten(),
+    }
+}
+
+/// Asks a rank which region of its lies at an address there.
+pub(crate) fn locate(world: &World, rank: usize, address: usize) -> Result<Found> {
+    let origin = world.origin();
+    let slot = origin.claim();
+    let named = address as u64;
+    let message = Outgoing { handler: builtin::LOCATE, slot, inline: [bytemuck::bytes_of(&named), &[]], staged_len: 0 };
+    origin.post(&message, Outstanding { target: rank, region: None, access: Access::Other }, false);
+    let read = |found: &[u8]| match bytemuck::try_pod_read_unaligned::<[u64; 5]>(found) {
+        Ok([region, start, len, rank, name]) => {
+            Ok(Found { region: RegionId::from_bits(region), start, len, common: Common { rank, name } })
+        }
+        Err(_) => {
+            let reason = wrong_length(40, found.len());
+            Err(Error::Refused { rank, handler: builtin::LOCATE, reason, more: 0 })
+        }
+    };
+    match origin.collect(slot, read) {
+        Err(Error::Refused { .. }) => Err(Error::Address { rank, address }),
         answer => answer.flatten(),
     }
 }

@@ -98,11 +98,15 @@ impl World {
         }
     }
 
-    /// [`World::resolve`] where something unusual holds: this thread has left, or regions are resolved through the cache.
+    /// [`World::resolve`] where something unusual holds: this thread has left, regions are resolved through the cache, or
+    /// nobody else serves other nodes.
     #[cold]
     #[inline(never)]
     fn resolve_otherwise(&self, place: GlobalPtr<u8>, bytes: u64) -> Result<Remote> {
         self.check_open()?;
+        if self.context().is_unserved() {
+            self.origin().serve();
+        }
         let Some(cache) = self.cache() else { return self.resolve_by_table(place, bytes) };
         if self.shared().config.resolve == Resolve::Table {
             return self.resolve_by_table(place, bytes);
@@ -137,7 +141,7 @@ impl World {
     }
 
     /// What is known of the part that a place on another node lies in.
-    pub(super) fn known_far(&self, place: GlobalPtr<u8>) -> Result<(Known, &Line)> {
+    pub(crate) fn known_far(&self, place: GlobalPtr<u8>) -> Result<(Known, &Line)> {
         self.check_open()?;
         let rank = place.rank();
         match (self.cache(), self.origin().line()) {

@@ -77,14 +77,21 @@ static void selection(void) {
     CHECK(number == me);
 }
 
+/* NODES in the environment says how many nodes there must be. */
 static void domains(void) {
-    CHECK(armci_domain_count(ARMCI_DOMAIN_SMP) == 1 && armci_domain_my_id(ARMCI_DOMAIN_SMP) == 0);
-    CHECK(armci_domain_nprocs(ARMCI_DOMAIN_SMP, 0) == nproc);
-    for (int r = 0; r < nproc; r++) {
-        CHECK(armci_domain_id(ARMCI_DOMAIN_SMP, r) == 0 && armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, 0, r) == r);
-        CHECK(armci_domain_same_id(ARMCI_DOMAIN_SMP, r) == 1 && ARMCI_Same_node(r) == 1);
+    const char *wanted = getenv("NODES");
+    int nodes = armci_domain_count(ARMCI_DOMAIN_SMP), mine = armci_domain_my_id(ARMCI_DOMAIN_SMP), rank = 0;
+    CHECK(nodes == (wanted ? atoi(wanted) : 1) && mine == armci_domain_id(ARMCI_DOMAIN_SMP, me));
+    CHECK(armci_domain_nprocs(ARMCI_DOMAIN_SMP, -1) == armci_domain_nprocs(ARMCI_DOMAIN_SMP, mine));
+    for (int node = 0; node < nodes; node++) { /* each has ranks that follow each other */
+        for (int i = 0; i < armci_domain_nprocs(ARMCI_DOMAIN_SMP, node); i++, rank++) {
+            CHECK(armci_domain_id(ARMCI_DOMAIN_SMP, rank) == node);
+            CHECK(armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, node, i) == rank);
+            CHECK(armci_domain_same_id(ARMCI_DOMAIN_SMP, rank) == (node == mine));
+            CHECK(ARMCI_Same_node(rank) == (node == mine));
+        }
     }
-    CHECK(ARMCI_Uses_shm() == 1);
+    CHECK(rank == nproc && ARMCI_Uses_shm() == 1);
 }
 
 static void mutexes(void) {

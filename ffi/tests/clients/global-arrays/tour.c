@@ -168,7 +168,10 @@ int main(int argc, char **argv) {
     counters_and_mutexes();
     groups();
     ghosts();
-    CHECK(GA_Cluster_nnodes() == 1 && GA_Cluster_nprocs(0) == nproc);
+    const char *wanted = getenv("ARMCI_NODES");
+    int nodes = wanted ? atoi(wanted) : 1, on_nodes = 0;
+    for (int node = 0; node < nodes; node++) on_nodes += GA_Cluster_nprocs(node);
+    CHECK(GA_Cluster_nnodes() == nodes && on_nodes == nproc && GA_Cluster_procid(nodes - 1, 0) == (nodes - 1) * nproc / nodes);
     GA_Terminate();
     MPI_Finalize();
     if (me == 0) puts("done");
