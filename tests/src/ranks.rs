@@ -40,6 +40,13 @@ impl Ranks {
         self
     }
 
+    /// Keeps the ranks on one node, whatever `TEST_NODES` says: for tests of what neighbours alone have or do (memory
+    /// that is looked at while its owner serves nobody, messages of one path that are counted).
+    #[must_use]
+    pub fn on_one_node(self) -> Self {
+        self.nodes(1)
+    }
+
     /// Sets a variable in the environment of every rank.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
