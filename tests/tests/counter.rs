@@ -106,8 +106,11 @@ fn a_computing_owner_is_served_by_its_progress_thread() {
                 (1..world.size()).for_each(|rank| world.put_value(1i64, region.at(rank, 0)).unwrap());
                 let others = world.size() as u64 - 1;
                 compute_until(&|| look(1) == others as i64);
+                // Who comes from another node to the meeting below sends a message, too.
+                let most = (DRAWS + 1) * others + if world.nodes() == 1 { 0 } else { others };
                 compute_until(&|| {
-                    world.statistics().served_by_thread - before.served_by_thread == (DRAWS + 1) * others
+                    let served = world.statistics().served_by_thread - before.served_by_thread;
+                    ((DRAWS + 1) * others..=most).contains(&served)
                 });
                 assert_eq!(world.statistics().served_by_main, before.served_by_main);
             } else {
