@@ -428,3 +428,44 @@ fn a_rank_that_dies_ends_the_ranks_of_all_nodes() {
     let outcome = Ranks::new(3).nodes(3).expect_failure(|world| assert_ne!(world.rank(), 1, "unhappy"));
     assert_eq!(outcome.failed.unwrap().rank, 1);
 }
+
+/// Descriptors and memory of a rank, as it says once it has met the others, and once it has talked to every one.
+fn said(world: &World) {
+    let held = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    (0..3).for_each(|_| world.barrier().unwrap());
+    let met = held();
+    let region = world.allocate(8).unwrap();
+    (0..world.size()).for_each(|rank| _ = world.fetch_add(region.at::<i64>(rank, 0), 1).unwrap());
+    world.barrier().unwrap();
+    let neighbours =
+        (0..world.size()).filter(|rank| world.node_of(*rank).unwrap() == world.node_of(world.rank()).unwrap());
+    let granted = world.statistics().node_memory / neighbours.count() as u64;
+    eprintln!("held: {met} {} {granted}", held());
+    world.barrier().unwrap();
+    world.free(region).unwrap();
+}
+
+/// What a rank holds does not grow with the job: a connection is made to whom something is sent, and to nobody else.
+#[test]
+fn what_a_rank_holds_does_not_grow_with_the_job() {
+    let most = |ranks: usize| -> Option<[u64; 3]> {
+        let stderr = Ranks::new(ranks).nodes(2).run_for_stderr(said)?;
+        let lines: Vec<Vec<u64>> = stderr
+            .lines()
+            .filter_map(|line| {
+                Some(line.split_once("held: ")?.1.split(' ').map(|word| word.parse().unwrap()).collect())
+            })
+            .collect();
+        assert_eq!(lines.len(), ranks, "{stderr}");
+        Some([0, 1, 2].map(|column| lines.iter().map(|line| line[column]).max().unwrap()))
+    };
+    let (few, many) = (most(2), most(6));
+    if let (Some(few), Some(many)) = (few, many) {
+        println!("descriptors once met, descriptors once talked to all, bytes: of 2 ranks {few:?}, of 6 {many:?}");
+        // Leaders alone are connected when all have met: in both jobs to one other.
+        assert!(many[0] <= few[0], "of 2 ranks {few:?}, of 6 {many:?}");
+        // Then everybody is, to two ranks more, which come back.
+        assert!(many[1] <= few[1] + 2 * 2, "of 2 ranks {few:?}, of 6 {many:?}");
+        assert!(many[2] <= few[2], "of 2 ranks {few:?}, of 6 {many:?}");
+    }
+}
