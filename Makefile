@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages build demo test ga-tests nwchem-test models lint bench doc install
+.PHONY: help packages build demo test test-nodes ga-tests nwchem-test models lint bench doc install
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,15 @@ test: packages ## all tests, and the models of every lock-free structure
 	@scripts/install-packages fabric || echo "going on without: what goes between nodes is not tested"
 	@scripts/install-packages launchers || echo "going on without: what is started by Open MPI or MPICH is skipped"
 	$(CARGO) test --workspace
+	TEST_NODES=2 $(CARGO) test -p tests $(addprefix --test ,$(ON_NODES))
 	@$(MAKE) --no-print-directory models
+
+# Those of the multi-rank tests that `make test` runs between virtual nodes as well, which takes about two minutes.
+ON_NODES := contiguous strided notify teams
+
+test-nodes: packages ## all multi-rank tests with ranks split over virtual nodes, two of them and four (half an hour)
+	TEST_NODES=2 $(CARGO) test -p tests --tests --no-fail-fast
+	TEST_NODES=4 $(CARGO) test -p tests --tests --no-fail-fast
 
 ga-tests: packages ## Global Arrays' own test programs, beside ARMCI-MPI (fetches their source, or GA_SOURCE=DIR)
 	@scripts/install-packages peers

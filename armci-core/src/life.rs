@@ -89,6 +89,14 @@ impl World {
         Ok(world)
     }
 
+    /// Whether ranks on several nodes could be joined from here: whether libfabric is found.
+    ///
+    /// # Errors
+    /// [`Error::Fabric`] if it is not.
+    pub fn check_fabric() -> Result<()> {
+        ofi::is_here()
+    }
+
     /// Opens the way to the other nodes, if there are any.
     fn join_nodes(bootstrap: &mut dyn job::Bootstrap, node: &Arc<Node>, config: &Config) -> Result<Wire> {
         let near = Wire::near(node.clone());

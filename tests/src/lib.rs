@@ -47,6 +47,11 @@ pub use ranks::Ranks;
 
 use armci_core::World;
 
+/// Whether ranks on several nodes can be joined here; if not, says why on standard output.
+pub fn nodes_can_be_joined() -> bool {
+    World::check_fabric().inspect_err(|error| println!("skipped: {error}")).is_ok()
+}
+
 /// Runs `body` on `ranks` ranks.
 ///
 /// # Panics

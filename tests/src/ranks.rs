@@ -29,13 +29,20 @@ pub struct Ranks {
 impl Ranks {
     /// A job of `ranks` ranks that may take a minute; on one node, or on as many virtual ones as `TEST_NODES` in the
     /// environment says, as far as there are ranks.
+    ///
+    /// # Panics
+    /// If `TEST_NODES` is no number of nodes.
     #[must_use]
     pub fn new(ranks: usize) -> Self {
-        let nodes = std::env::var("TEST_NODES").ok().and_then(|nodes| nodes.parse().ok()).unwrap_or(1);
+        let nodes = std::env::var("TEST_NODES").map_or(1, |nodes| match nodes.parse() {
+            Ok(nodes @ 1..) => nodes,
+            _ => panic!("TEST_NODES={nodes}: it is a number of nodes, from 1 on"),
+        });
         Self { ranks, nodes: ranks.clamp(1, nodes), hosts: 0, env: Vec::new(), timeout: Duration::from_secs(60) }
     }
 
-    /// Splits the ranks into so many virtual nodes.
+    /// Splits the ranks into so many virtual nodes. Where nothing joins nodes, such a job is skipped, and a line says so
+    /// (see [`crate::nodes_can_be_joined`]).
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
@@ -48,6 +55,13 @@ impl Ranks {
     pub fn hosts(mut self, hosts: usize) -> Self {
         self.hosts = hosts;
         self
+    }
+
+    /// Keeps the ranks on one node, whatever `TEST_NODES` says: for tests of what neighbours alone have or do (memory
+    /// that is looked at while its owner serves nobody, messages of one path that are counted).
+    #[must_use]
+    pub fn on_one_node(self) -> Self {
+        self.nodes(1)
     }
 
     /// Sets a variable in the environment of every rank.
@@ -84,7 +98,8 @@ impl Ranks {
     /// Runs `body` on each rank, and expects that the job fails. How it failed is in the outcome,
     /// what was written to standard error too.
     ///
-    /// To be the last job of its test: ranks of a later one would pass here without an outcome.
+    /// To be the last job of its test: ranks of a later one would pass here without an outcome. On several nodes, ask
+    /// [`crate::nodes_can_be_joined`] before.
     ///
     /// # Panics
     /// If no rank fails, or the job hangs.
@@ -149,6 +164,7 @@ impl Ranks {
                 None
             }
             _ if std::env::var_os(place::AGENT).is_some() => std::process::exit(job::serve_as_agent()),
+            _ if self.nodes > 1 && !crate::nodes_can_be_joined() => None,
             _ => {
                 let outcome = self.start(&test, number)?;
                 Some((self.report(&test, number, &outcome), outcome))

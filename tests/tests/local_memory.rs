@@ -58,14 +58,21 @@ fn registered_memory_is_reached_by_all_and_comes_back() {
             assert!(back.iter().enumerate().all(|(at, value)| *value == expected(me, at)));
             assert_eq!(world.address_of(mine.at(0)).unwrap(), mine.as_ptr().cast());
             let elsewhere = world.address_of(place);
-            assert!(size == 1 || matches!(elsewhere, Err(Error::Argument(_))), "{elsewhere:?}");
+            let near = world.node_of(right).unwrap() == world.node_of(me).unwrap();
+            match elsewhere {
+                Ok(_) => assert_eq!(size, 1),
+                Err(Error::Argument(_)) => assert!(near),
+                Err(Error::OtherNode { .. }) => assert!(!near),
+                Err(error) => panic!("{error}"),
+            }
             let beyond = world.put(&numbers, place.add(1));
             assert!(matches!(beyond, Err(Error::Bounds { .. })), "{beyond:?}");
             world.barrier().unwrap();
             let mine = mine.unregister();
             assert!(mine.iter().enumerate().all(|(at, value)| *value == expected(left, at)));
             world.barrier().unwrap();
-            assert!(matches!(world.get_value(place), Err(Error::NoRegion { .. })));
+            // Whoever takes memory back from ranks of other nodes must know that they forget it.
+            assert!(!near || matches!(world.get_value(place), Err(Error::NoRegion { .. })));
             world.barrier().unwrap();
         }
         // Dropped, and forgotten.
@@ -177,7 +184,9 @@ fn through_the_cache(world: &World, capacity: u64) {
     }
     let counts = world.statistics().region_cache;
     let lookups = counts.hits + counts.misses - start.hits - start.misses;
-    assert_eq!(lookups, 5 * 2 * 10 * 5 * size as u64);
+    let resolved = 5 * 2 * 10 * 5 * size as u64;
+    // How a part of another node is reached is looked up beside where it lies.
+    assert!(if world.nodes() == 1 { lookups == resolved } else { lookups >= resolved }, "{counts:?}");
     let pairs = 10 * size as u64;
     let misses = counts.misses - start.misses;
     // A sweep over more than fits evicts, by whichever rule, something it comes to again.

@@ -215,7 +215,8 @@ fn a_fenced_put_is_there_before_the_flag() {
     });
 }
 
-/// Rank 1 serves nobody while rank 0 runs `body`: messages to it are outstanding for certain. Its hold ends by itself
+/// Rank 1, a neighbour, serves nobody while rank 0 runs `body`: messages to it are outstanding for certain, and its memory
+/// is looked at all the same. Its hold ends by itself
 /// after a while, so whoever waits for one of them does wait, and goes on.
 fn while_messages_are_outstanding(world: &World, body: impl FnOnce()) {
     const WHILE: Duration = Duration::from_millis(500);
@@ -293,20 +294,20 @@ fn multiply(world: &World) {
 fn another_region_is_not_waited_for() {
     for progress in ["thread", "none"] {
         for ranks in [2, 3] {
-            Ranks::new(ranks).env("ARMCI_PROGRESS", progress).run(multiply);
+            Ranks::new(ranks).on_one_node().env("ARMCI_PROGRESS", progress).run(multiply);
         }
     }
 }
 
 #[test]
 fn tracking_by_target_waits_for_other_regions() {
-    Ranks::new(2).env("ARMCI_CONFLICTS", "target").run(multiply);
+    Ranks::new(2).on_one_node().env("ARMCI_CONFLICTS", "target").run(multiply);
 }
 
 /// The test above notices a tracker that does not track.
 #[test]
 fn a_broken_tracker_is_found_out() {
-    let outcome = Ranks::new(2).env("ARMCI_CONFLICTS", "off").expect_failure(multiply);
+    let outcome = Ranks::new(2).on_one_node().env("ARMCI_CONFLICTS", "off").expect_failure(multiply);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(said.contains("a get of C sees the accumulates before it"), "{said}");
 }
@@ -349,12 +350,12 @@ fn read_then_write(world: &World) {
 
 #[test]
 fn a_write_waits_for_the_get_before_it() {
-    Ranks::new(2).run(read_then_write);
+    Ranks::new(2).on_one_node().run(read_then_write);
 }
 
 #[test]
 fn a_tracker_that_forgets_reads_is_found_out() {
-    let outcome = Ranks::new(2).env("ARMCI_CONFLICTS", "off").expect_failure(read_then_write);
+    let outcome = Ranks::new(2).on_one_node().env("ARMCI_CONFLICTS", "off").expect_failure(read_then_write);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(said.contains("a get sees no write behind it"), "{said}");
 }

@@ -410,7 +410,8 @@ fn while_the_last_is_held(world: &World, meanwhile: impl FnOnce(&dyn Fn())) {
 #[test]
 fn a_wait_for_one_rank_does_not_wait_for_others() {
     for progress in ["thread", "none"] {
-        Ranks::new(3).env("ARMCI_PROTOCOL", "am").env("ARMCI_PROGRESS", progress).run(|world| {
+        // Whoever is held is reached in place, so that it can be let go.
+        Ranks::new(3).on_one_node().env("ARMCI_PROTOCOL", "am").env("ARMCI_PROGRESS", progress).run(|world| {
             let (region, _) = numbers(world);
             while_the_last_is_held(world, |release| {
                 let (mut one, mut two, mut explicit) = ([-1i64; 3], [-1i64; 3], [-1i64; 3]);
@@ -450,7 +451,8 @@ fn a_wait_for_one_rank_does_not_wait_for_others() {
 /// A get whose region is freed before it is served is refused, and the wait for it says so; others hear nothing.
 #[test]
 fn a_refused_get_is_the_error_of_its_own_wait() {
-    Ranks::new(2).env("ARMCI_PROTOCOL", "am").run(|world| {
+    // To meet over nodes, ranks must be served: whoever is held could not free a region.
+    Ranks::new(2).on_one_node().env("ARMCI_PROTOCOL", "am").run(|world| {
         let (region, _) = numbers(world);
         let gone = world.allocate(8).unwrap();
         let place = gone.at::<i64>(1, 0);
@@ -497,11 +499,15 @@ fn aggregates_send_a_thousand_operations_in_a_message() {
             world.synchronize().unwrap();
             statistics.served_by_thread + statistics.served_by_main
         };
-        let by_message = world.protocol().put == Path::Am;
+        // Between nodes everything that is scattered goes by message, and meetings and names of regions do, too.
+        let node = |rank| world.node_of(rank).unwrap();
+        let others = if world.nodes() == 1 { 0 } else { 8 };
+        let by_message = world.protocol().put == Path::Am || node((me + size - 1) % size) != node(me);
         let check = |before: u64, what: &str| {
             let messages = served() - before;
             let most = if by_message { (MANY as u64).div_ceil(1000) } else { 0 };
-            assert!(messages <= most && (messages > 0) == by_message, "{messages} messages for {MANY} {what}");
+            let enough = messages > 0 || !by_message;
+            assert!(messages <= most + others && enough, "{messages} messages for {MANY} {what}");
         };
         let mut places: Vec<_> = (0..MANY).collect();
         Rng::with_seed(11).shuffle(&mut places);

@@ -23,8 +23,8 @@ use crate::am::landing::{Group, Tag, Which};
 use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::rma::by_list::{Gathering, Verb};
-use crate::rma::{Completion, Segment};
-use crate::watch::{Extent, Kind};
+use crate::rma::{Completion, Segment, far};
+use crate::watch::{Call, Extent, Kind};
 use crate::world::World;
 
 /// Small operations that are collected and sent together (`ARMCI_SET_AGGREGATE_HANDLE`); see [`World::aggregate`].
@@ -70,6 +70,14 @@ impl World {
     }
 }
 
+/// Whether an operation goes on its own instead, by remote memory access, which `below` allows: in place on this node;
+/// to another one if it is long, since an access of its own would cost a short one more than its share of a message.
+#[inline]
+fn alone<T: Pod>(world: &World, below: u32, place: GlobalPtr<T>, count: usize) -> bool {
+    let near = || world.node().slot_of(place.rank()).is_some();
+    place.region.index < below && (near() || count.saturating_mul(size_of::<T>()) >= far::LONG_ROW)
+}
+
 impl Aggregate {
     /// One whose gets belong to a group.
     pub(super) fn of(world: &World, group: Group) -> Self {
@@ -106,7 +114,7 @@ impl Aggregate {
     #[track_caller]
     pub unsafe fn put_from<T: Pod>(&mut self, source: *const T, count: usize, target: GlobalPtr<T>) -> Result<()> {
         let world = &self.world;
-        if target.region.index < world.direct().put.get() {
+        if alone(world, world.direct().put.get(), target, count) {
             self.send();
             // SAFETY: LOCAL-SPAN.
             return unsafe { self.world.put_from(source, count, target) };
@@ -134,7 +142,7 @@ impl Aggregate {
         target: GlobalPtr<T>,
     ) -> Result<()> {
         let world = &self.world;
-        if target.region.index < world.direct().accumulate.get() {
+        if alone(world, world.direct().accumulate.get(), target, count) {
             self.send();
             // SAFETY: LOCAL-SPAN.
             return unsafe { self.world.accumulate_from(alpha, source, count, target) };
@@ -158,7 +166,7 @@ impl Aggregate {
     #[track_caller]
     pub unsafe fn get_into<T: Pod>(&mut self, source: GlobalPtr<T>, target: *mut T, count: usize) -> Result<()> {
         let world = &self.world;
-        if source.region.index < world.direct().get.get() {
+        if alone(world, world.direct().get.get(), source, count) {
             self.send();
             // SAFETY: LOCAL-SPAN.
             return unsafe { self.world.get_into_by(source, target, count, Completion::Later(self.tag)) };
@@ -184,6 +192,9 @@ impl Aggregate {
             return Ok(());
         }
         let call = world.call_on(kind, segment.remote, segment.count, Extent::Bytes);
+        // Between nodes, what is gathered goes by message.
+        let near = world.node().slot_of(segment.remote.rank()).is_some();
+        let call = Call { direct: call.direct && near, ..call };
         world.watched(&call, || {
             // SAFETY: LOCAL-SPAN.
             unsafe { self.gathering.add(world, segment, verb) };

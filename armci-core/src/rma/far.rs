@@ -28,10 +28,11 @@ use crate::memory::region;
 use crate::node::message::STAGING_BYTES;
 use crate::transport::Remote;
 use crate::transport::ofi::Line;
+use crate::watch::{Extent, Kind};
 use crate::world::World;
 
 /// Rows from this length on are transferred by remote memory accesses of their own.
-const LONG_ROW: usize = 4 << 10;
+pub(crate) const LONG_ROW: usize = 4 << 10;
 
 /// How a part is reached by remote memory access, if this transfer is to be.
 fn access<'a>(
@@ -47,6 +48,16 @@ fn access<'a>(
     }
     let (known, line) = world.known_far(place)?;
     Ok(known.access.some().map(|access| (access, line)))
+}
+
+/// Whether a transfer to or from another node goes by remote memory access, if the protocol lets it.
+pub(crate) fn goes_by_access(kind: Kind, bytes: usize, extent: &Extent<'_>) -> bool {
+    let long = match extent {
+        Extent::Elsewhere => false,
+        Extent::Bytes => true,
+        Extent::Rows { patch, .. } => patch.rows() == 1 || patch.row_bytes() >= LONG_ROW,
+    };
+    matches!(kind, Kind::Put | Kind::Get) && bytes != 0 && long
 }
 
 /// Runs `step` for each row of a patch, with its offset in the target's part and where it lies here.

@@ -11,7 +11,7 @@
 pub(crate) mod by_list;
 pub(crate) mod by_message;
 mod contiguous;
-mod far;
+pub(crate) mod far;
 mod segment;
 mod strided;
 mod vector;

@@ -3,6 +3,7 @@
 use super::{Call, Extent, Kind, now};
 use crate::error::Result;
 use crate::memory::GlobalPtr;
+use crate::rma::far;
 use crate::world::World;
 
 impl World {
@@ -17,8 +18,15 @@ impl World {
             Kind::Notify | Kind::Wait => &self.direct().signal,
             _ => &self.direct().put,
         };
-        let (target, direct, site) = (Some(place.rank()), region.index < direct.get(), self.call_site());
+        let beyond = self.is_beyond(place.rank());
+        let direct = region.index < direct.get() && (!beyond || far::goes_by_access(kind, bytes, &extent));
+        let (target, site) = (Some(place.rank()), self.call_site());
         Call { kind, target, region: Some(region), offset, bytes, extent, direct, site }
+    }
+
+    /// Whether a rank is on another node.
+    fn is_beyond(&self, rank: usize) -> bool {
+        self.node().slot_of(rank).is_none()
     }
 
     /// Tells who cares for single bytes what a part of a larger call touches.
@@ -44,7 +52,8 @@ impl World {
         let done = run();
         watch.inside.set(false);
         let done = done?;
-        watch.tell(begin, &call(&done));
+        let call = call(&done);
+        watch.tell(begin, &call, call.target.is_some_and(|rank| self.is_beyond(rank)));
         Ok(done)
     }
 }

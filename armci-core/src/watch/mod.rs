@@ -226,11 +226,11 @@ impl Watch {
         (tallies.is_some() || room.is_some()).then(|| Box::new(Watch { me, thread, tallies, room, events, inside }))
     }
 
-    /// Tells a call that began then and is over now.
-    pub(super) fn tell(&self, begin: u64, call: &Call<'_>) {
+    /// Tells a call that began then and is over now; `beyond` says that its other side is on another node.
+    pub(super) fn tell(&self, begin: u64, call: &Call<'_>, beyond: bool) {
         let nanoseconds = now() - begin;
         if let Some(tallies) = &self.tallies {
-            tallies.add(self.me, call, nanoseconds);
+            tallies.add(self.me, call, beyond, nanoseconds);
         }
         if let Some(room) = &self.room
             && room.take()

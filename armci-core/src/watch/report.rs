@@ -29,22 +29,25 @@ pub(crate) fn text(summary: &Summary) -> String {
     report
 }
 
-/// The cells behind a row's name: what was moved which way, and how long calls took.
-fn cells(tally: &Tally, sides: bool, ways: bool) -> Vec<String> {
+/// The cells behind a row's name: what was moved which way, between nodes too if there are several, and how long calls
+/// took.
+fn cells(tally: &Tally, nodes: bool, sides: bool, ways: bool) -> Vec<String> {
     let only = |there: bool, number: u64| if there { Number(number).to_string() } else { "-".into() };
     let mut cells = vec![
         Number(tally.calls).to_string(),
         if tally.bytes == 0 { "-".into() } else { Bytes(tally.bytes).to_string() },
         only(sides, tally.to_itself),
         only(sides, tally.calls - tally.to_itself),
-        only(ways, tally.direct),
-        only(ways, tally.calls - tally.direct),
     ];
+    cells.extend(nodes.then(|| only(sides, tally.beyond)));
+    cells.extend([only(ways, tally.direct), only(ways, tally.calls - tally.direct)]);
     cells.extend(times(tally));
     cells
 }
 
-const MOVED: [&str; 6] = ["calls", "bytes", "to itself", "to others", "by access", "by message"];
+const MOVED: [&str; 4] = ["calls", "bytes", "to itself", "to others"];
+const BEYOND: [&str; 1] = ["to other nodes"];
+const WAYS: [&str; 2] = ["by access", "by message"];
 const LASTED: [&str; 4] = ["p50", "p99", "longest", "all together"];
 
 fn times(tally: &Tally) -> [String; 4] {
@@ -59,11 +62,12 @@ fn heading(first: &str, others: &[&[&str]]) -> Vec<String> {
 }
 
 fn operations(report: &mut String, summary: &Summary) {
-    let mut rows = vec![heading("operation", &[&MOVED, &LASTED])];
+    let nodes = summary.nodes > 1;
+    let mut rows = vec![heading("operation", &[&MOVED, &BEYOND[..usize::from(nodes)], &WAYS, &LASTED])];
     for (kind, tally) in summary.counts.kinds.iter().enumerate().filter(|(_, tally)| tally.calls != 0) {
         let among = |kinds: &[Kind]| kinds.iter().any(|other| *other as usize == kind);
         let (ways, pairwise) = (among(&TRANSFERS), among(&PAIRWISE));
-        rows.push(row(Kind::NAMES[kind].into(), cells(tally, ways || pairwise, ways)));
+        rows.push(row(Kind::NAMES[kind].into(), cells(tally, nodes, ways || pairwise, ways)));
     }
     table(report, &rows);
 }
@@ -78,9 +82,10 @@ fn regions(report: &mut String, summary: &Summary) {
         return;
     }
     let names = TRANSFERS.map(|kind| Kind::NAMES[kind as usize]);
-    let mut rows = vec![heading("region", &[&["size"], &MOVED, &LASTED, &names])];
+    let nodes = summary.nodes > 1;
+    let mut rows = vec![heading("region", &[&["size"], &MOVED, &BEYOND[..usize::from(nodes)], &WAYS, &LASTED, &names])];
     let line = |name: String, region: &RegionTally| {
-        let mut cells = cells(&region.all, true, true);
+        let mut cells = cells(&region.all, nodes, true, true);
         cells.insert(0, Bytes(region.size).to_string());
         cells.extend(TRANSFERS.map(|kind| Number(region.kinds[kind as usize]).to_string()));
         row(name, cells)

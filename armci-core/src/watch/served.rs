@@ -81,7 +81,7 @@ impl ServedWatch {
         let mut notes = self.notes();
         if let Some(tallies) = &mut notes.tallies {
             let of_server = usize::from(server == Server::Waiter) * KINDS;
-            tallies[of_server + kind].count(bytes, incoming.source == self.me, false, nanoseconds);
+            tallies[of_server + kind].count(bytes, [incoming.source == self.me, false], false, nanoseconds);
         }
         if let Some(room) = &self.room
             && room.take()

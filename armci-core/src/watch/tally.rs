@@ -103,6 +103,8 @@ pub(crate) struct Tally {
     pub(crate) bytes: u64,
     /// Calls whose target was the rank itself.
     pub(crate) to_itself: u64,
+    /// Calls whose target was on another node.
+    pub(crate) beyond: u64,
     /// Calls that went by remote memory access.
     pub(crate) direct: u64,
     pub(crate) times: Histogram,
@@ -110,10 +112,11 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts one call.
-    pub(crate) fn count(&mut self, bytes: usize, to_itself: bool, direct: bool, nanoseconds: u64) {
+    pub(crate) fn count(&mut self, bytes: usize, [to_itself, beyond]: [bool; 2], direct: bool, nanoseconds: u64) {
         self.calls += 1;
         self.bytes += bytes as u64;
         self.to_itself += u64::from(to_itself);
+        self.beyond += u64::from(beyond);
         self.direct += u64::from(direct);
         self.times.add(nanoseconds);
     }
@@ -122,6 +125,7 @@ impl Tally {
         self.calls += other.calls;
         self.bytes += other.bytes;
         self.to_itself += other.to_itself;
+        self.beyond += other.beyond;
         self.direct += other.direct;
         self.times.merge(&other.times);
     }
@@ -205,9 +209,9 @@ impl Counts {
     }
 
     /// Counts a call of rank `me`.
-    fn add(&mut self, me: usize, call: &Call<'_>, nanoseconds: u64) {
-        let (bytes, to_itself) = (call.bytes, call.target == Some(me));
-        self.kinds[call.kind as usize].count(bytes, to_itself, call.direct, nanoseconds);
+    fn add(&mut self, me: usize, call: &Call<'_>, beyond: bool, nanoseconds: u64) {
+        let (bytes, to) = (call.bytes, [call.target == Some(me), beyond]);
+        self.kinds[call.kind as usize].count(bytes, to, call.direct, nanoseconds);
         let Some(id) = call.region else { return };
         let region = self.region(Place::of(id, call.target.unwrap_or(me)));
         match call.kind {
@@ -216,7 +220,7 @@ impl Counts {
             Kind::Free | Kind::Wait => {}
             kind => {
                 region.kinds[kind as usize] += 1;
-                region.all.count(bytes, to_itself, call.direct, nanoseconds);
+                region.all.count(bytes, to, call.direct, nanoseconds);
             }
         }
     }
@@ -252,8 +256,8 @@ impl Tallies {
     }
 
     /// Counts a call of rank `me`.
-    pub(crate) fn add(&self, me: usize, call: &Call<'_>, nanoseconds: u64) {
-        self.0.borrow_mut().add(me, call, nanoseconds);
+    pub(crate) fn add(&self, me: usize, call: &Call<'_>, beyond: bool, nanoseconds: u64) {
+        self.0.borrow_mut().add(me, call, beyond, nanoseconds);
     }
 
     /// Adds all that was counted to `sum`.
@@ -304,7 +308,7 @@ mod tests {
         let call =
             |index| Call { target: Some(1), ..Call::of_all(Kind::Put, Some(RegionId { index, generation: 1 }), 8) };
         for index in [0, 1, 2, 3, 1] {
-            counts.add(1, &call(index), 10);
+            counts.add(1, &call(index), false, 10);
         }
         let of = |place: Place| counts.regions().find(|region| region.place == place).map(|region| region.all.calls);
         let place = |index| Place::of(RegionId { index, generation: 1 }, 1);

@@ -27,6 +27,14 @@ mod line;
 mod packet;
 mod reception;
 
+/// Whether the library that joins nodes is here.
+///
+/// # Errors
+/// [`Error::Fabric`](crate::Error::Fabric) if it is not, or is another one of that name.
+pub(crate) fn is_here() -> crate::error::Result<()> {
+    library::Library::load().map(drop)
+}
+
 pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
 pub(crate) use faults::Asked;

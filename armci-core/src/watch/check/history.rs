@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The clock of a rank: per rank of the node the last number that it has heard of.
+/// The clock of a rank: per rank of the job the last number that it has heard of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<u64>);
 

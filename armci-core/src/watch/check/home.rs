@@ -1,7 +1,7 @@
 //! What a rank keeps for the checker, and answers when others ask.
 //!
 //! Of its own memory: who touched it ([`History`]). Of what lies with it that ranks hear of each other by: what they
-//! have told there. And the first rank of the node: which conflicts were found.
+//! have told there. And the first rank: which conflicts were found.
 //!
 //! *Bounded.* What was told at words before the last meeting but one of all ranks has been heard by everybody, and is
 //! dropped; if there are too many words nevertheless, the rest share one clock, by which ranks hear too much and not too
@@ -75,7 +75,7 @@ impl Home {
         }
     }
 
-    /// Answers a rank, which is number `source` of its node.
+    /// Answers rank `source`.
     pub(super) fn answer(&mut self, source: usize, request: Request) -> Result<Vec<u8>, String> {
         let mut answer = Writer::default();
         match request {

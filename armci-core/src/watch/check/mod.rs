@@ -151,9 +151,9 @@ impl Check {
             self.not_kept.fetch_add(1, Ordering::Relaxed);
         }
         while let Ok((other, theirs, bytes, unfenced)) = answer.conflict() {
-            let (rank, other, on) = (world.rank(), self.first + other as usize, place.rank);
+            let (rank, other, on) = (world.rank(), other as usize, place.rank);
             let found = Request::Found { first: mine.clone(), second: theirs.clone() };
-            if !Reader(&self.ask(world, self.first, found)).word().is_ok_and(|new| new == 1) {
+            if !Reader(&self.ask(world, Self::FIRST, found)).word().is_ok_and(|new| new == 1) {
                 continue;
             }
             let why = if unfenced {
@@ -170,14 +170,14 @@ impl Check {
         }
     }
 
-    /// Says what was found in the job; collective over the node.
+    /// Says what was found in the job; collective.
     pub(crate) fn finish(&self, everyone: Collective<'_>) {
         let world = everyone.world;
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let total = Request::Total { accesses: count(&self.accesses), not_kept: count(&self.not_kept) };
-        self.ask(world, self.first, total);
+        self.ask(world, Self::FIRST, total);
         everyone.gathering.meet(world.origin());
-        if world.rank() != self.first {
+        if world.rank() != Self::FIRST {
             return;
         }
         let findings = std::mem::take(&mut lock(&self.home).findings);

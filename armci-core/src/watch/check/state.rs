@@ -15,15 +15,13 @@ use crate::config::Config;
 use crate::node::Node;
 use crate::node::message::STAGING_BYTES;
 
-/// Ranks of a node whose clock fits half a message.
+/// Ranks of a job whose clock fits half a message.
 const RANKS_MAX: usize = STAGING_BYTES / 2 / size_of::<u64>();
 
 /// The checker of a rank, for all its threads.
 #[derive(Debug)]
 pub(crate) struct Check {
-    /// This rank's number on its node, and the node's first rank.
     pub(super) me: usize,
-    pub(super) first: usize,
     pub(super) ranks: usize,
     pub(super) handler: HandlerId,
     pub(super) own: Mutex<Own>,
@@ -60,31 +58,32 @@ pub(super) fn say(line: impl Display) {
 }
 
 impl Check {
+    /// The rank that knows what was found.
+    pub(super) const FIRST: usize = 0;
+
     /// The checker, if the settings ask for it; on all ranks alike, since it takes the number of a handler.
     pub(crate) fn asked(config: &Config, service: &Service, node: &Node) -> Option<Self> {
         if !config.check {
             return None;
         }
-        let (ranks, who) = (node.ranks(), node.who());
+        let (ranks, me) = (node.who().size, node.who().rank);
         if ranks > RANKS_MAX {
-            if who.local_rank == 0 {
-                say(format_args!("{ranks} ranks of one node are not checked, at most {RANKS_MAX} can be"));
+            if me == Self::FIRST {
+                say(format_args!("{ranks} ranks are not checked, at most {RANKS_MAX} can be"));
             }
             return None;
         }
-        let (me, first) = (who.local_rank, who.rank - who.local_rank);
         let home = Arc::new(Mutex::new(Home::new(ranks)));
         let asked = home.clone();
         let handler = service.handlers().register(Box::new(move |delivery, reply| {
-            let source = delivery.source.wrapping_sub(first);
-            let answer = lock(&asked).answer(source, Request::decode(delivery.payload)?)?;
+            let answer = lock(&asked).answer(delivery.source, Request::decode(delivery.payload)?)?;
             reply.set(&answer)
         }))?;
         let mut clock = Clock::new(ranks);
         clock.0[me] = 1;
         let own = Mutex::new(Own { clock, meetings: 0, unfenced: BTreeSet::new() });
         let (accesses, not_kept) = (AtomicU64::new(0), AtomicU64::new(0));
-        Some(Check { me, first, ranks, handler, own, home, accesses, not_kept })
+        Some(Check { me, ranks, handler, own, home, accesses, not_kept })
     }
 
     /// This rank's course, with all heard that its handlers were told.
