@@ -152,7 +152,8 @@ fn unequal_collective_calls_are_found_out() {
 
 #[test]
 fn regions_beyond_the_table_are_an_error() {
-    Ranks::new(2).run(|world| {
+    // Between nodes, each of the allocations is a meeting over the network.
+    Ranks::new(2).timeout(std::time::Duration::from_secs(180)).run(|world| {
         let mut live = Vec::new();
         let error = loop {
             match world.allocate(8) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use armci_core::{Reduce, Source, World};
+use armci_core::{Reduce, Source, Strided, World};
 use serde_json::Value;
 use tests::Ranks;
 
@@ -22,8 +22,9 @@ fn jobs() -> impl Iterator<Item = (u64, &'static str, &'static str)> {
     })
 }
 
+/// A job on one node, which alone has one report and one file.
 fn job((ranks, path, server): (u64, &str, &str)) -> Ranks {
-    Ranks::new(ranks as usize).env("ARMCI_PROTOCOL", path).env("ARMCI_PROGRESS", server)
+    Ranks::new(ranks as usize).on_one_node().env("ARMCI_PROTOCOL", path).env("ARMCI_PROGRESS", server)
 }
 
 /// A file that no other test writes.
@@ -192,7 +193,11 @@ fn the_report_counts_exactly() {
 /// Each rank resolves each region of each other rank once, by message; what it frees it forgets.
 #[test]
 fn the_cache_is_counted() {
-    let job = Ranks::new(3).env("ARMCI_STATS", "1").env("ARMCI_RESOLVE", "cache").env("ARMCI_REGION_CACHE", "2");
+    let job = Ranks::new(3)
+        .on_one_node()
+        .env("ARMCI_STATS", "1")
+        .env("ARMCI_RESOLVE", "cache")
+        .env("ARMCI_REGION_CACHE", "2");
     let outcome = job.outcome(|world| {
         let region = world.allocate(64).unwrap();
         for _ in 0..4 {
@@ -225,6 +230,36 @@ fn each_node_has_its_report_and_its_file() {
         assert_eq!(report.number("region", &format!("20480.1 of rank {}", ranks[1]), "calls"), ranks[1] + 1);
         let trace = Trace::take(&path.with_extension(format!("node{node}.json")));
         assert_eq!(ranks.map(|rank| trace.count(rank, "put")), ranks.map(|rank| rank + 1));
+    }
+}
+
+/// Of each node's two ranks one has its right neighbour on the other node: it is told what went there, and which way it
+/// really went. (Accumulates, and small rows, go there by message whatever is asked for.)
+#[test]
+fn what_goes_to_other_nodes_is_told() {
+    let job = Ranks::new(4).nodes(2).env("ARMCI_STATS", "1").env("ARMCI_PROTOCOL", "rma");
+    let outcome = job.outcome(|world| {
+        let region = world.allocate(8 * 2_000).unwrap();
+        let right = (world.rank() + 1) % world.size();
+        (0..3).for_each(|value| world.put_value(value, region.at(right, 0)).unwrap());
+        (0..2).for_each(|_| world.accumulate(1.0, &[2.0], region.at(right, 10)).unwrap());
+        for row in [2, 600] {
+            let shape = Strided { counts: &[row, 2], local: &[row], remote: &[row + 1] };
+            world.get_strided(region.at(right, 0), &mut vec![0i64; 2 * row], &shape).unwrap();
+        }
+        let mut many = world.aggregate();
+        (0..5).for_each(|at| many.accumulate(1, &[1i64], region.at(right, 100 + at)).unwrap());
+        many.finish().unwrap();
+        world.free(region).unwrap();
+    });
+    let Some(outcome) = outcome else { return };
+    for node in [0, 1] {
+        let report = Report::read(&outcome.stderr, 2 * node);
+        for (name, calls, beyond, messages) in [("put", 6, 3, 0), ("accumulate", 14, 7, 7), ("get", 4, 2, 1)] {
+            let cell = |column: &str| report.number("operation", name, column);
+            let found = ["calls", "to itself", "to others", "to other nodes", "by access", "by message"].map(cell);
+            assert_eq!(found, [calls, 0, calls, beyond, calls - messages, messages], "{name}\n{}", report.text);
+        }
     }
 }
 
@@ -349,7 +384,7 @@ fn the_timeline_has_every_event_once_and_in_order() {
 #[test]
 fn a_full_buffer_is_said() {
     let path = file("full");
-    let job = Ranks::new(2).env("ARMCI_TRACE", path.to_str().unwrap()).env("ARMCI_TRACE_EVENTS", "8");
+    let job = Ranks::new(2).on_one_node().env("ARMCI_TRACE", path.to_str().unwrap()).env("ARMCI_TRACE_EVENTS", "8");
     if let Some(outcome) = job.outcome(known_work) {
         let trace = Trace::take(&path);
         assert_eq!(trace.events.len(), 2 * 8);
@@ -364,7 +399,7 @@ fn a_full_buffer_is_said() {
 #[test]
 fn a_long_timeline_is_whole() {
     let path = file("long");
-    let job = Ranks::new(3).env("ARMCI_TRACE", path.to_str().unwrap());
+    let job = Ranks::new(3).on_one_node().env("ARMCI_TRACE", path.to_str().unwrap());
     let outcome = job.outcome(|world| {
         let region = world.allocate(8).unwrap();
         (0..1000 * world.rank()).for_each(|_| world.put_value(1u64, region.at(0, 0)).unwrap());
@@ -378,7 +413,7 @@ fn a_long_timeline_is_whole() {
 
 #[test]
 fn a_file_that_cannot_be_created_is_an_error_at_once() {
-    let job = Ranks::new(2).env("ARMCI_TRACE", "/nowhere/at/all.json");
+    let job = Ranks::new(2).on_one_node().env("ARMCI_TRACE", "/nowhere/at/all.json");
     let outcome = job.expect_failure(|_| ());
     let said = String::from_utf8(outcome.stderr).unwrap();
     assert!(said.contains("ARMCI_TRACE") && said.contains("/nowhere/at/all.json"), "{said}");
@@ -417,7 +452,7 @@ impl tracing::Subscriber for &'static Log {
 #[test]
 fn the_log_tells_of_joining_refusals_and_leaving() {
     for progress in ["thread", "none"] {
-        Ranks::new(2).env("ARMCI_PROGRESS", progress).env("ARMCI_MEMORY", "64M").run_bare(|| {
+        Ranks::new(2).on_one_node().env("ARMCI_PROGRESS", progress).env("ARMCI_MEMORY", "64M").run_bare(|| {
             let log: &'static Log = Box::leak(Box::default());
             tracing::subscriber::set_global_default(log).unwrap();
             let world = World::init().unwrap();
