@@ -54,20 +54,6 @@ pub enum Error {
     #[error("{0}")]
     Fabric(String),
 
-    /// A rank of another node, which shares no memory with this one.
-    #[error(
-        "rank {rank} is on node {node} and this is node {mine}: the two share no memory, so what is there has no \
-         address here"
-    )]
-    OtherNode {
-        /// The rank to be reached; for a collective call of the whole job, the first that cannot be.
-        rank: usize,
-        /// The node it is on.
-        node: usize,
-        /// The node of the rank that asked.
-        mine: usize,
-    },
-
     /// A transfer that leaves its region.
     #[error(
         "bytes {offset}..{} of region {region} on rank {rank} were asked for, but its part there has {len} bytes",

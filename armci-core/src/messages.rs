@@ -62,7 +62,7 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`]; if the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the
+    /// [`Error::Rank`]; if the payload exceeds [`STAGING_BYTES`](crate::STAGING_BYTES), or the
     /// target refused.
     #[track_caller]
     pub fn request(&self, target: usize, handler: HandlerId, payload: &[u8]) -> Result<Vec<u8>> {

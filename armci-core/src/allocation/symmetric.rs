@@ -30,7 +30,7 @@ impl World {
     ///
     /// # Errors
     /// On all ranks alike: [`Error::Memory`] if the node has not enough, [`Error::SlotFull`],
-    /// [`Error::RegionTableFull`], [`Error::Diverged`], [`Error::OtherNode`]. Nothing was allocated then.
+    /// [`Error::RegionTableFull`], [`Error::Diverged`]. Nothing was allocated then.
     #[track_caller]
     pub fn allocate(&self, bytes: usize) -> Result<Region> {
         self.allocating(bytes, Region::id, || self.allocate_together(bytes, 0, &|_| ()))

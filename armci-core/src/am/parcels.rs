@@ -121,10 +121,10 @@ impl Parcels {
         }
         let (Piece { exchange, whole, offset }, _) = arguments(incoming)?;
         let mut shelf = lock(&self.shelf);
-        if shelf.len() >= SHELF {
+        let name = (incoming.source, exchange);
+        if shelf.len() >= SHELF && !shelf.contains_key(&name) {
             return Err(format!("{SHELF} parcels wait already"));
         }
-        let name = (incoming.source, exchange);
         let parcel = shelf.entry(name).or_insert_with(|| Parcel { bytes: Vec::new(), whole });
         let room = whole.saturating_sub(parcel.bytes.len() as u64);
         if parcel.whole != whole || parcel.bytes.len() as u64 != offset || incoming.staged.len() as u64 > room {

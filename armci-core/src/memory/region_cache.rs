@@ -116,6 +116,13 @@ impl RegionCache {
         Some(entry.known)
     }
 
+    /// The same for who has just looked it up: no use of it.
+    #[inline]
+    pub(crate) fn again(&self, rank: u32, region: RegionId) -> Option<Known> {
+        let entry = self.index.find(&self.entries, Key { rank, region })?;
+        Some(self.entries[entry as usize].known)
+    }
+
     /// Keeps what the owner said after a miss; returns what had to give way. A part that is known already is
     /// replaced, which is no use of it.
     pub(crate) fn insert(&mut self, rank: u32, region: RegionId, known: Known) -> Option<Key> {

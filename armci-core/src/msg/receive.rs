@@ -22,7 +22,7 @@ impl World {
     /// numbers they are. For the thread that joined.
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`]. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
+    /// [`Error::Rank`]. [`Error::BufferTooShort`] if the message is longer than `buffer`, and
     /// [`Error::Argument`] if it is no whole number of `T`: it stays then, to be received otherwise.
     #[track_caller]
     pub fn receive<T: Pod>(&self, from: impl Into<Source>, tag: impl Into<Tag>, buffer: &mut [T]) -> Result<Received> {
@@ -124,7 +124,7 @@ impl World {
     /// (`armci_msg_probe`).
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::OtherNode`]; [`Error::Argument`] in a thread that only attached.
+    /// [`Error::Rank`]; [`Error::Argument`] in a thread that only attached.
     pub fn probe(&self, from: impl Into<Source>, tag: impl Into<Tag>) -> Result<Option<Received>> {
         let (mailbox, wanted) = self.wanted(from.into(), tag.into())?;
         Ok(mailbox.find(wanted).or_else(|| {

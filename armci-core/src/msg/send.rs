@@ -32,7 +32,7 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Rank`](crate::Error::Rank), [`Error::OtherNode`](crate::Error::OtherNode);
+    /// [`Error::Rank`](crate::Error::Rank);
     /// [`Error::Argument`](crate::Error::Argument) in a thread that only attached.
     #[track_caller]
     pub fn send_to<T: Pod>(&self, target: usize, tag: i32, data: &[T]) -> Result<()> {

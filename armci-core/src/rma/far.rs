@@ -46,7 +46,7 @@ fn access<'a>(
     if remote.is_near() || path == Path::Am || patch.bytes() == 0 || short {
         return Ok(None);
     }
-    let (known, line) = world.known_far(place)?;
+    let (known, line) = world.known_again(place)?;
     Ok(known.access.some().map(|access| (access, line)))
 }
 

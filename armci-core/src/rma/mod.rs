@@ -150,6 +150,15 @@ impl World {
         }
     }
 
+    /// The same for a place on another node that was resolved a moment ago.
+    pub(crate) fn known_again(&self, place: GlobalPtr<u8>) -> Result<(Known, &Line)> {
+        let known = self.cache().and_then(|cache| cache.borrow().again(place.rank, place.region));
+        match (known, self.origin().line()) {
+            (Some(known), Some(line)) => Ok((known, line)),
+            _ => self.known_far(place),
+        }
+    }
+
     /// Refuses a place that is not a multiple of `align`.
     #[inline]
     pub(crate) fn aligned<T>(&self, place: GlobalPtr<T>, align: usize, what: &'static str) -> Result<()> {
