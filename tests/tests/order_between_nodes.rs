@@ -22,7 +22,7 @@ fn in_each_job(body: impl Fn(&World)) {
 
 fn any_protocol(random: &mut Rng) -> Protocol {
     let mut path = || PATHS[random.usize(..2)];
-    Protocol { put: path(), get: path(), accumulate: path(), rmw: path(), ..Protocol::all(Path::Rma) }
+    Protocol { put: path(), get: path(), accumulate: path(), rmw: path() }
 }
 
 /// Words of each rank at each: beyond two staging chunks, so that transfers of every kind happen.
@@ -85,7 +85,7 @@ fn step(world: &World, random: &mut Rng, line: &mut Line, gets: &mut Gets) {
         }
         kind @ 7..=9 => {
             // Rows that lie apart, long enough for accesses of their own or not.
-            let (row, rows) = if len % 2 == 0 { (600, 3) } else { (3, 30) };
+            let (row, rows) = if len.is_multiple_of(2) { (600, 3) } else { (3, 30) };
             let apart = row + 7;
             let at = at % (LINE - rows * apart);
             let shape = Strided { counts: &[row, rows], local: &[row], remote: &[apart] };
