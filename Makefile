@@ -21,6 +21,7 @@ demo: packages ## a Hartree-Fock calculation of (H2O)3 on all cores: energy, and
 	@printf '\nNext: make test; $(TARGET)/release/scf --help; your own molecule in place of benches/scf/molecules/h2o-3.xyz\n'
 
 test: packages ## all tests, and the models of every lock-free structure
+	@scripts/install-packages fabric || echo "going on without: what goes between nodes is not tested"
 	@scripts/install-packages launchers || echo "going on without: what is started by Open MPI or MPICH is skipped"
 	$(CARGO) test --workspace
 	@$(MAKE) --no-print-directory models

@@ -228,6 +228,9 @@ pub struct Config {
     /// What ranks on different nodes communicate through, if asked for: a provider of libfabric, and perhaps one of its
     /// interfaces.
     pub fabric: Option<(String, Option<String>)>,
+    /// Faults of the fabric, for tests, as `ARMCI_FABRIC_FAULTS` lists them; that one stands in no table.
+    #[doc(hidden)]
+    pub fabric_faults: Option<String>,
     /// How long threads sleep between looks at a fabric that cannot wake them.
     pub fabric_poll: Duration,
     /// How long a wait spins before it sleeps, if asked for.
@@ -246,6 +249,7 @@ impl Default for Config {
             slot: None,
             memory: None,
             fabric: None,
+            fabric_faults: None,
             fabric_poll: Duration::from_micros(100),
             spin: None,
             conflicts: Conflicts::Region,
@@ -272,6 +276,7 @@ impl Config {
                 _ => {}
             }
         }
+        config.fabric_faults = std::env::var("ARMCI_FABRIC_FAULTS").ok().filter(|list| !list.is_empty());
         Ok(config)
     }
 
@@ -348,9 +353,8 @@ fn parse_progress(value: &str) -> Option<Progress> {
 
 /// The names that libfabric gives: of a provider, and, after a colon, of an interface.
 fn parse_fabric(value: &str) -> Option<(String, Option<String>)> {
-    let named = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || ";_-.@/[]%".contains(c))
-    };
+    let named =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || ";_-.@/[]%".contains(c));
     let (provider, interface) = match value.split_once(':') {
         Some((provider, interface)) => (provider, Some(interface)),
         None => (value, None),

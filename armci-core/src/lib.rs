@@ -191,6 +191,9 @@ mod transport;
 mod watch;
 mod world;
 
+#[doc(hidden)]
+pub use transport::ofi::abi as libfabric_abi;
+
 pub use accumulate::kernels::{Accumulate, ElementKind};
 pub use allocation::{LocalRegion, Region, Registered};
 pub use am::{Delivery, HandlerId, HeldService, Landed, Reply};

@@ -96,7 +96,15 @@ impl World {
             return Ok(near);
         }
         let wanted = config.fabric.clone().map(|(provider, domain)| ofi::Wanted { provider, domain });
-        let (fabric, service) = ofi::Fabric::join(bootstrap, node, wanted.as_ref(), config.verbose)?;
+        let faults = match &config.fabric_faults {
+            Some(list) => list.parse().map_err(|()| Error::Setting {
+                name: "ARMCI_FABRIC_FAULTS",
+                value: list.clone(),
+                expected: "a list of words as in transport/ofi/faults.rs",
+            })?,
+            None => ofi::Asked::default(),
+        };
+        let (fabric, service) = ofi::Fabric::join(bootstrap, node, wanted.as_ref(), &faults, config.verbose)?;
         let reception = ofi::Reception::open(&fabric, service)?;
         near.with(node.clone(), fabric, reception, config.fabric_poll)
     }

@@ -39,6 +39,7 @@ pub mod hosts;
 pub mod numbers;
 mod place;
 mod ranks;
+pub mod sockets;
 pub mod spread;
 
 pub use armci_core::job::{Failure, Outcome};

@@ -21,9 +21,8 @@ fn in_each_job(body: impl Fn(&World)) {
 #[test]
 fn messages_cross_nodes() {
     in_each_job(|world| {
-        let handler = world.register(|delivery, reply| {
-            reply.set(&[&[delivery.source as u8], delivery.payload].concat())
-        });
+        let handler =
+            world.register(|delivery, reply| reply.set(&[&[delivery.source as u8], delivery.payload].concat()));
         let handler = handler.unwrap();
         world.barrier().unwrap();
         for len in [0, 1, 100, 1000, 16_000] {

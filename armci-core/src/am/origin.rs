@@ -307,7 +307,10 @@ impl Origin {
         }
         let mut attempts = 0;
         while send() == Err(Again) {
-            self.poll();
+            match self.line_to(sent.what.target) {
+                Some(line) => line.move_on(),
+                None => self.poll(),
+            };
             self.service.advance(Server::Waiter);
             attempts += 1;
             if attempts < ATTEMPTS {
@@ -506,13 +509,7 @@ impl Origin {
     }
 
     /// Waits for what is under way and conflicts with an access, save for what `keeps_order` with it.
-    fn order_behind(
-        &self,
-        target: usize,
-        region: RegionId,
-        access: Access,
-        keeps_order: impl Fn(&Sent) -> bool,
-    ) {
+    fn order_behind(&self, target: usize, region: RegionId, access: Access, keeps_order: impl Fn(&Sent) -> bool) {
         self.reap();
         let minds = |sent: &Sent| sent.detached() && !keeps_order(sent);
         let (of_region, of_target) = {
@@ -585,7 +582,8 @@ impl Origin {
 
     /// Serves what waits in this rank's inbox, if nobody is at it.
     pub(crate) fn serve(&self) {
-        if self.transport.has_beyond() {
+        // A progress thread is woken by the fabric itself; a look costs up to a microsecond.
+        if self.transport.has_beyond() && !self.service.has_thread() {
             self.service.look_beyond(Server::Waiter);
         }
         if self.service.has_message() {

@@ -156,7 +156,7 @@ impl Service {
     /// Moves on what is between nodes, and serves what has come from there, unless somebody else is at it. A thread that
     /// waits does so now and then only: a look is a system call for some fabrics.
     fn serve_beyond(&self, server: Server) -> usize {
-        let now = server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS_BEYOND == 0;
+        let now = server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_BEYOND);
         if now { self.look_beyond(server) } else { 0 }
     }
 
@@ -168,6 +168,10 @@ impl Service {
         // SAFETY: SERVICE-OWNER: we are.
         let served = unsafe { self.transport.serve_beyond(BATCH, &mut |incoming| self.serve(incoming, server)) };
         self.owner.put_back();
+        // A waiter may not come back, and the thread that sleeps does not know that something is left.
+        if server == Server::Waiter && self.threaded && self.transport.has_left_over() {
+            self.transport.pass_on();
+        }
         served
     }
 
@@ -243,6 +247,9 @@ impl Advance for Service {
     }
 
     fn park(&self) {
+        if self.may_spin() && self.transport.is_busy() && !self.stopping.load(Ordering::Acquire) {
+            return;
+        }
         let awake = || self.has_work() || self.stopping.load(Ordering::Acquire);
         self.transport.sleep_as_server_unless(awake);
     }

@@ -48,18 +48,24 @@ impl Doorbell {
     /// Wakes whoever sleeps here. To be called after what they wait for was published.
     #[inline]
     pub(crate) fn ring(&self) {
+        self.ring_by(|| self.send());
+    }
+
+    #[inline]
+    fn ring_by(&self, send: impl FnOnce()) {
         self.bell.ring();
         // The bell's fence stands between what was published and this look.
-        if self.dozing.load(Ordering::Relaxed) != 0 {
-            self.send();
+        if self.dozing.load(Ordering::Relaxed) != 0 && self.dozing.swap(0, Ordering::Relaxed) != 0 {
+            send();
         }
     }
 
     #[cold]
     fn send(&self) {
         let name = self.name.load(Ordering::Acquire);
-        if self.dozing.swap(0, Ordering::Relaxed) != 0 && name != 0 {
-            // A full socket has woken its owner already; without a descriptor it wakes by itself, later.
+        if name != 0 {
+            // A full socket has woken its owner already. Without a descriptor for it nobody can be woken: whoever sleeps
+            // there wakes by itself now and then.
             let _ = datagram().map(|socket| sendto(socket, &[0], SendFlags::DONTWAIT, &address(name)));
         }
     }
@@ -92,4 +98,75 @@ fn datagram() -> rustix::io::Result<OwnedFd> {
 
 fn address(name: u64) -> SocketAddrUnix {
     SocketAddrUnix::new_abstract_name(format!("armci-bell-{name:016x}").as_bytes()).expect("a short name")
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::*;
+    use loom::{sync::Arc, thread};
+
+    /// A doorbell, the socket behind it as a count of bytes, and what the sleeper waits for.
+    struct Door {
+        doorbell: Doorbell,
+        bytes: AtomicU32,
+        published: AtomicU32,
+    }
+
+    impl Door {
+        fn new() -> Arc<Self> {
+            let doorbell = Doorbell { bell: Bell::new(), dozing: AtomicU32::new(0), name: AtomicU64::new(1) };
+            Arc::new(Door { doorbell, bytes: AtomicU32::new(0), published: AtomicU32::new(0) })
+        }
+
+        fn publish_and_ring(&self) {
+            self.published.fetch_add(1, Ordering::Release);
+            self.doorbell.ring_by(|| drop(self.bytes.fetch_add(1, Ordering::Release)));
+        }
+
+        /// Sleeps until so many have published. One that sleeps on is a loop that never ends.
+        fn wait_for(&self, count: u32) {
+            let ready = || self.published.load(Ordering::Acquire) == count;
+            while !ready() {
+                self.doorbell.sleep_unless(ready, || {
+                    while self.bytes.load(Ordering::Acquire) == 0 {
+                        thread::yield_now();
+                    }
+                    self.bytes.store(0, Ordering::Relaxed);
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_sleeps_through_a_ring() {
+        loom::model(|| {
+            let door = Door::new();
+            let sleeper = thread::spawn({
+                let door = door.clone();
+                move || door.wait_for(1)
+            });
+            door.publish_and_ring();
+            sleeper.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn nor_through_the_second_of_two() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let door = Door::new();
+            let other = thread::spawn({
+                let door = door.clone();
+                move || door.publish_and_ring()
+            });
+            let sleeper = thread::spawn({
+                let door = door.clone();
+                move || door.wait_for(2)
+            });
+            door.publish_and_ring();
+            other.join().unwrap();
+            sleeper.join().unwrap();
+        });
+    }
 }

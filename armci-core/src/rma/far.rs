@@ -74,7 +74,8 @@ pub(super) unsafe fn put(
     patch: &Patch,
     completion: Completion,
 ) -> Result<()> {
-    let Some((access, line)) = access(world, to, target, patch, world.protocol().put)? else {
+    let way = access(world, to, target, patch, world.protocol().put)?.filter(|(_, line)| line.writes());
+    let Some((access, line)) = way else {
         // SAFETY: LOCAL-PATCH.
         return unsafe { by_message::put(world, source, target, patch) };
     };
@@ -82,7 +83,7 @@ pub(super) unsafe fn put(
     let what = outstanding(target.rank(), target.region, Access::Put);
     origin.order_access(target.rank(), target.region, Access::Put, patch.bytes());
     let straight = line.reaches_all_memory();
-    let largest = if straight { line.largest_access() } else { STAGING_BYTES };
+    let largest = line.largest_access().min(if straight { usize::MAX } else { STAGING_BYTES });
     let tag = completion.tag(origin);
     let mut pieces = 0;
     for_each_row(patch, target.offset, source.cast_mut(), true, |offset, local, row| {
@@ -128,7 +129,7 @@ pub(super) unsafe fn get(
     let what = outstanding(source.rank(), source.region, Access::Get);
     origin.order_access(source.rank(), source.region, Access::Get, patch.bytes());
     let straight = line.reaches_all_memory();
-    let largest = if straight { line.largest_access() } else { STAGING_BYTES };
+    let largest = line.largest_access().min(if straight { usize::MAX } else { STAGING_BYTES });
     let mut pieces = 0;
     for_each_row(patch, source.offset, target, false, |offset, local, row| {
         for begin in (0..row).step_by(largest) {

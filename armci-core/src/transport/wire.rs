@@ -9,8 +9,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -26,8 +26,17 @@ use crate::node::{Node, doorbell};
 
 /// How long a thread sleeps at most that is woken by what it does not sleep over.
 const NAP: Duration = Duration::from_micros(500);
+/// How long the progress thread sleeps at most: a neighbour that has no descriptor left cannot wake it.
+const LONG_NAP: Duration = Duration::from_millis(100);
 /// How long it sleeps while a reply waits for room.
 const BRIEFLY: Duration = Duration::from_micros(50);
+
+/// Woken by the fabric within this, the progress thread has slept too early. A round trip in which both sides have to be
+/// woken takes nearly as long, and would go on doing so.
+const SOON: Duration = Duration::from_micros(500);
+/// How long it stays awake then, at first and at most; each such time it is twice as long.
+const STAY: Duration = Duration::from_micros(200);
+const STAY_MAX: Duration = Duration::from_millis(2);
 
 /// What this process is joined by.
 #[derive(Debug, Clone)]
@@ -48,6 +57,45 @@ struct Far {
     left_over: AtomicBool,
     /// How long to sleep where nothing tells of what comes.
     period: Duration,
+    vigil: Vigil,
+}
+
+/// How long the progress thread stays awake, where it may spin. Remote memory access is served by looking, and leaves no
+/// other trace; so how soon a sleep was ended tells how dense the traffic is.
+#[derive(Debug)]
+struct Vigil {
+    began: Instant,
+    /// Until when, and for how long, in nanoseconds; the former since then.
+    until: AtomicU64,
+    stay: AtomicU64,
+}
+
+impl Vigil {
+    fn new() -> Self {
+        Vigil { began: Instant::now(), until: AtomicU64::new(0), stay: AtomicU64::new(0) }
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Whether it is too early to sleep.
+    fn lasts(&self) -> bool {
+        self.now() < self.until.load(Ordering::Relaxed)
+    }
+
+    /// After a sleep since `slept`, which the fabric ended, or not.
+    fn judge(&self, slept: u64, by_fabric: bool) {
+        let now = self.now();
+        let early = by_fabric && now - slept < SOON.as_nanos() as u64;
+        let stay = match (early, self.stay.load(Ordering::Relaxed)) {
+            (false, _) => 0,
+            (true, 0) => STAY.as_nanos() as u64,
+            (true, before) => (2 * before).min(STAY_MAX.as_nanos() as u64),
+        };
+        self.stay.store(stay, Ordering::Relaxed);
+        self.until.store(now + stay, Ordering::Relaxed);
+    }
 }
 
 impl Wire {
@@ -60,10 +108,17 @@ impl Wire {
     ///
     /// # Errors
     /// If no descriptor is left.
-    pub(crate) fn with(self, node: Arc<Node>, fabric: Arc<Fabric>, reception: ofi::Reception, period: Duration) -> Result<Self> {
+    pub(crate) fn with(
+        self,
+        node: Arc<Node>,
+        fabric: Arc<Fabric>,
+        reception: ofi::Reception,
+        period: Duration,
+    ) -> Result<Self> {
         let bell = node.mine().service_bell.open()?;
         let left_over = AtomicBool::new(false);
-        Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period })), ..self })
+        let vigil = Vigil::new();
+        Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period, vigil })), ..self })
     }
 
     /// What joins the nodes, if there are several.
@@ -81,6 +136,16 @@ impl Wire {
         if let Some(far) = &self.far {
             far.fabric.withdraw(id);
         }
+    }
+
+    /// Whether something that has come from other nodes was left, or could not be answered yet.
+    pub(crate) fn has_left_over(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| far.left_over.load(Ordering::Relaxed))
+    }
+
+    /// Whether the progress thread, where it may spin, had better not sleep yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| far.vigil.lasts())
     }
 
     /// Whether all replies have gone to other nodes.
@@ -128,8 +193,8 @@ impl Wire {
 
 impl Far {
     /// How long one may sleep.
-    fn at_most(&self, limit: Duration) -> Option<Duration> {
-        Some(if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit })
+    fn at_most(&self, limit: Duration) -> Duration {
+        if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit }
     }
 
     /// Sleeps as the progress thread.
@@ -141,23 +206,32 @@ impl Far {
             }
             let descriptor = self.reception.descriptor();
             let limit = match (descriptor.is_some(), self.left_over.load(Ordering::Relaxed)) {
-                (true, false) => None,
-                (true, true) => Some(BRIEFLY),
-                (false, _) => Some(self.period),
+                (true, false) => LONG_NAP,
+                (true, true) => BRIEFLY,
+                (false, left_over) => {
+                    if left_over {
+                        BRIEFLY.min(self.period)
+                    } else {
+                        self.period
+                    }
+                }
             };
-            sleep(descriptor.into_iter().chain([self.bell.as_fd()]), limit);
+            let slept = self.vigil.now();
+            let by_fabric = sleep(descriptor.into_iter().chain([self.bell.as_fd()]), limit) && descriptor.is_some();
+            self.vigil.judge(slept, by_fabric);
             doorbell::drain(self.bell.as_fd());
         });
     }
 }
 
-/// Sleeps until one of these is readable, or this long.
-fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Option<Duration>) {
+/// Sleeps until one of these is readable, or this long; whether the first was.
+fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Duration) -> bool {
     let mut polled = Vec::with_capacity(2);
     polled.extend(descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-    let limit = limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     // However it ends, whoever slept looks again.
-    let _ = poll(&mut polled, limit.as_ref());
+    let _ = poll(&mut polled, Some(&limit));
+    polled.first().is_some_and(|first| !first.revents().is_empty())
 }
 
 impl Transport for Wire {

@@ -113,11 +113,12 @@ impl Info {
 pub struct TxAttr {
     caps: u64,
     mode: u64,
-    op_flags: u64,
+    /// Flags that all operations are to have.
+    pub op_flags: u64,
     /// Order of what is sent.
     pub msg_order: u64,
     comp_order: u64,
-    /// Bytes that [`INJECT`] takes at most.
+    /// Bytes at most of what is sent by copy.
     pub inject_size: usize,
     /// Operations under way at most.
     pub size: usize,
@@ -273,17 +274,8 @@ pub struct DomainOps {
 pub struct MrOps {
     size: usize,
     /// Registers memory: object, address, length, access, offset, key asked for, flags, result, context.
-    pub reg: unsafe extern "C" fn(
-        *mut Fid,
-        *const c_void,
-        usize,
-        u64,
-        u64,
-        u64,
-        u64,
-        *mut *mut Mr,
-        *mut c_void,
-    ) -> c_int,
+    pub reg:
+        unsafe extern "C" fn(*mut Fid, *const c_void, usize, u64, u64, u64, u64, *mut *mut Mr, *mut c_void) -> c_int,
 }
 
 /// Registered memory (`struct fid_mr`).
@@ -531,8 +523,7 @@ pub struct RmaOps {
 }
 
 /// `fi_getinfo`.
-pub type GetInfo =
-    unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int;
+pub type GetInfo = unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int;
 /// `fi_freeinfo`.
 pub type FreeInfo = unsafe extern "C" fn(*mut Info);
 /// `fi_dupinfo`.
@@ -566,7 +557,7 @@ macro_rules! layouts {
 layouts! {
     "fid": Fid { "ops": ops },
     "fi_ops": Ops { "close": close, "bind": bind, "control": control },
-    "fi_tx_attr": TxAttr { "msg_order": msg_order, "inject_size": inject_size, "size": size },
+    "fi_tx_attr": TxAttr { "op_flags": op_flags, "msg_order": msg_order, "inject_size": inject_size, "size": size },
     "fi_rx_attr": RxAttr { "msg_order": msg_order, "size": size },
     "fi_ep_attr": EpAttr { "type": kind, "max_msg_size": max_msg_size, "max_order_waw_size": max_order_waw_size },
     "fi_domain_attr": DomainAttr {
@@ -676,22 +667,13 @@ pub const OPERATIONS: &[(&str, &str)] = &[
         "((struct fi_ops_mr *)0)->reg",
         "int (*)(struct fid *, const void *, size_t, uint64_t, uint64_t, uint64_t, uint64_t, struct fid_mr **, void *)",
     ),
-    (
-        "((struct fi_ops_av *)0)->insert",
-        "int (*)(struct fid_av *, const void *, size_t, uint64_t *, uint64_t, void *)",
-    ),
+    ("((struct fi_ops_av *)0)->insert", "int (*)(struct fid_av *, const void *, size_t, uint64_t *, uint64_t, void *)"),
     ("((struct fi_ops_av *)0)->remove", "int (*)(struct fid_av *, uint64_t *, size_t, uint64_t)"),
     ("((struct fi_ops_cq *)0)->read", "ssize_t (*)(struct fid_cq *, void *, size_t)"),
     ("((struct fi_ops_cq *)0)->readerr", "ssize_t (*)(struct fid_cq *, struct fi_cq_err_entry *, uint64_t)"),
-    (
-        "((struct fi_ops_cq *)0)->strerror",
-        "const char *(*)(struct fid_cq *, int, const void *, char *, size_t)",
-    ),
+    ("((struct fi_ops_cq *)0)->strerror", "const char *(*)(struct fid_cq *, int, const void *, char *, size_t)"),
     ("((struct fi_ops_cm *)0)->getname", "int (*)(struct fid *, void *, size_t *)"),
-    (
-        "((struct fi_ops_msg *)0)->recv",
-        "ssize_t (*)(struct fid_ep *, void *, size_t, void *, uint64_t, void *)",
-    ),
+    ("((struct fi_ops_msg *)0)->recv", "ssize_t (*)(struct fid_ep *, void *, size_t, void *, uint64_t, void *)"),
     ("((struct fi_ops_msg *)0)->sendmsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg *, uint64_t)"),
     ("((struct fi_ops_rma *)0)->readmsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg_rma *, uint64_t)"),
     ("((struct fi_ops_rma *)0)->writemsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg_rma *, uint64_t)"),

@@ -14,13 +14,19 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use super::abi;
+use super::faults::{Asked, Faults};
 use super::library::{Infos, Library, Object, owned_by_c};
+use super::packet::{ADDRESS_MAX, PACKET_MAX};
 use crate::error::{Error, Result};
 
 /// Providers that are there for testing, or that cannot cross hosts, or that are known to hang.
 const NOT_UNASKED: [&str; 6] = ["shm", "sockets", "net", "udp", "ofi_hook", "sm2"];
 /// What of an address on IP tells a loopback.
 const LOOPBACK: &str = "lo";
+
+/// Bytes of one access at most, whatever a provider says it takes: longer ones would keep others waiting, and not every
+/// provider has met more than an `int` holds.
+const LARGEST: usize = 1 << 30;
 
 /// What is asked of the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +47,11 @@ pub(super) struct Domain {
     offer: Infos,
     library: Library,
     waits: bool,
+    /// Whether a write can be asked to be complete only when it is there.
+    delivers: bool,
+    /// What tests ask for.
+    faults: Asked,
+    rank: usize,
 }
 
 impl Domain {
@@ -49,7 +60,12 @@ impl Domain {
     ///
     /// # Errors
     /// [`Error::Fabric`] if there is no libfabric, or none of its providers will do.
-    pub(super) fn open(wanted: Option<&Wanted>, here: bool, ranks: usize) -> Result<(Self, String)> {
+    pub(super) fn open(
+        wanted: Option<&Wanted>,
+        faults: &Asked,
+        here: bool,
+        (rank, ranks): (usize, usize),
+    ) -> Result<(Self, String)> {
         let library = Library::load()?;
         let wish = library.wish()?;
         // SAFETY: FABRIC-ABI: a wish has all its parts; what is put there is freed with it.
@@ -59,6 +75,7 @@ impl Domain {
             info.mode = abi::CONTEXT | abi::CONTEXT2;
             (*info.ep_attr).kind = abi::EP_RDM;
             (*info.tx_attr).msg_order = abi::ORDER_SAS;
+            (*info.tx_attr).op_flags = abi::DELIVERY_COMPLETE;
             (*info.rx_attr).msg_order = abi::ORDER_SAS;
             let domain = &mut *info.domain_attr;
             domain.threading = abi::THREAD_SAFE;
@@ -69,8 +86,21 @@ impl Domain {
                 (*info.fabric_attr).prov_name = owned_by_c(&wanted.provider);
             }
         }
-        let offers = library.offers(&wish)?;
-        let (offer, why) = choose(offers.as_ref(), wanted, here)?;
+        // Those that say when a write is there come first; who does not is written to by messages.
+        let certain = choose(library.offers(&wish)?.as_ref(), wanted, here);
+        let (delivers, (offer, why)) = match certain {
+            Ok(chosen) => (true, chosen),
+            Err(_) => {
+                // SAFETY: FABRIC-ABI: as above.
+                unsafe { (*(*wish.first.as_ptr()).tx_attr).op_flags = 0 };
+                (false, choose(library.offers(&wish)?.as_ref(), wanted, here)?)
+            }
+        };
+        // Whether a completion says so is asked for by each write itself.
+        // SAFETY: FABRIC-ABI: an offer has all its parts, or null for them.
+        if let Some(tx) = unsafe { (*offer.first.as_ptr()).tx_attr.as_mut() } {
+            tx.op_flags = 0;
+        }
         let fabric = library.fabric(&offer)?;
         let mut domain = ptr::null_mut();
         // SAFETY: FABRIC-ABI.
@@ -83,12 +113,13 @@ impl Domain {
         attributes.count = ranks;
         let mut addresses = ptr::null_mut();
         // SAFETY: FABRIC-ABI.
-        let code = unsafe {
-            ((*domain.get().ops).av_open)(domain.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
-        };
+        let code =
+            unsafe { ((*domain.get().ops).av_open)(domain.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut()) };
         let addresses = library.opened("an address vector", code, addresses)?;
-        let mut opened = Domain { addresses, domain, fabric, offer, library, waits: true };
-        opened.waits = opened.queue(abi::WAIT_FD).is_ok();
+        let delivers = delivers && !faults.lacks_delivery;
+        let faults = faults.clone();
+        let mut opened = Domain { addresses, domain, fabric, offer, library, waits: true, delivers, faults, rank };
+        opened.waits = !opened.faults.lacks_wait && opened.queue(abi::WAIT_FD).is_ok();
         Ok((opened, why))
     }
 
@@ -124,11 +155,27 @@ impl Domain {
 
     /// Bytes of a transfer at most.
     pub(super) fn largest(&self) -> usize {
-        self.offer.get().ep_attr().map_or(0, |endpoint| endpoint.max_msg_size)
+        let offered = self.offer.get().ep_attr().map_or(PACKET_MAX, |endpoint| endpoint.max_msg_size);
+        offered.min(LARGEST).min(self.faults.largest.unwrap_or(LARGEST))
+    }
+
+    /// Whether a write that is complete is there.
+    pub(super) fn delivers(&self) -> bool {
+        self.delivers
+    }
+
+    /// What tests ask for of an endpoint.
+    pub(super) fn faults(&self, seed: u64) -> Option<Box<Faults>> {
+        Faults::of(&self.faults, self.rank, seed)
     }
 
     fn mr_mode(&self) -> c_int {
-        self.offer.get().domain_attr().map_or(0, |domain| domain.mr_mode)
+        self.offer.get().domain_attr().map_or(0, |domain| domain.mr_mode) | self.faults.wants
+    }
+
+    /// Whether registered memory belongs to an endpoint, which may end only after it.
+    pub(super) fn binds_memory(&self) -> bool {
+        self.mr_mode() & abi::MR_ENDPOINT != 0
     }
 
     /// Whether the own side's buffers must be registered.
@@ -199,10 +246,14 @@ impl Domain {
     /// What the provider has to say.
     pub(super) fn insert(&self, address: &[u8]) -> Result<u64> {
         let mut inserted = abi::ADDR_UNSPEC;
-        // SAFETY: FABRIC-ABI; the address is one that an endpoint of the same provider gave.
+        // Providers read as much as their addresses have, or up to a zero byte, however few came.
+        let mut room = [0u8; 4 * ADDRESS_MAX];
+        let len = address.len().min(ADDRESS_MAX);
+        room[..len].copy_from_slice(&address[..len]);
+        // SAFETY: FABRIC-ABI; there is room behind the address for whatever the provider takes for one.
         let count = unsafe {
             let av = self.addresses.as_ptr();
-            ((*self.addresses.get().ops).insert)(av, address.as_ptr().cast(), 1, &mut inserted, 0, ptr::null_mut())
+            ((*self.addresses.get().ops).insert)(av, room.as_ptr().cast(), 1, &mut inserted, 0, ptr::null_mut())
         };
         if count == 1 { Ok(inserted) } else { Err(Error::Fabric(self.refuses("an address", count))) }
     }
@@ -233,11 +284,18 @@ impl Domain {
             reg(self.domain.fid(), memory.cast(), len, access, 0, key, 0, &mut registered, ptr::null_mut())
         };
         let registered = self.library.opened("to register memory", code, registered)?;
-        if self.mr_mode() & abi::MR_ENDPOINT != 0 {
-            self.library.check("memory its endpoint", registered.bind(bound_to.object(), 0))?;
+        if self.binds_memory() {
+            // A provider that only pretends to want this, for a test, has no such commands.
+            let pretends = self.faults.wants & abi::MR_ENDPOINT != 0;
+            let code = registered.bind(bound_to.object(), 0);
+            if !pretends {
+                self.library.check("memory its endpoint", code)?;
+            }
             // SAFETY: FABRIC-ABI: this command takes no argument.
             let code = unsafe { registered.control(abi::ENABLE, ptr::null_mut()) };
-            self.library.check("to enable memory", code)?;
+            if !pretends {
+                self.library.check("to enable memory", code)?;
+            }
         }
         Ok(registered)
     }
@@ -259,6 +317,8 @@ fn choose(offers: Option<&Infos>, wanted: Option<&Wanted>, here: bool) -> Result
                 .any(|name| provider.starts_with(name))
                 .then_some("is used only if ARMCI_FABRIC names it"),
         };
+        let small = info.ep_attr().is_some_and(|endpoint| endpoint.max_msg_size < PACKET_MAX);
+        let against = against.or(small.then_some("takes too short messages"));
         let named = wanted.is_some_and(|wanted| wanted.domain.is_some());
         let against = against.or_else(|| unreachable(info, &domain, here).filter(|_| !named));
         match against {
@@ -307,4 +367,3 @@ fn unreachable(info: &abi::Info, domain: &str, here: bool) -> Option<&'static st
         _ => None,
     }
 }
-

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::abi;
 use super::domain::Domain;
+use super::faults::Faults;
 use super::library::Object;
 use crate::error::Result;
 
@@ -51,18 +52,18 @@ pub(super) struct Failed {
     pub(super) reason: String,
 }
 
+impl Failed {
+    /// Whether only a message that nobody of ours sends was too long.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.code == TRUNCATED
+    }
+}
+
 /// Memory of this process, and what it is registered as if the provider wants that.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Local {
     pub(super) at: *mut u8,
     pub(super) desc: *mut c_void,
-}
-
-impl Local {
-    /// So many bytes further on.
-    pub(super) fn add(self, bytes: usize) -> Self {
-        Local { at: self.at.wrapping_add(bytes), ..self }
-    }
 }
 
 /// Remote memory, as operations name it.
@@ -83,10 +84,16 @@ pub(crate) struct Endpoint {
     queue: Object<abi::Cq>,
     wait: Option<RawFd>,
     domain: Arc<Domain>,
+    /// What tests ask for.
+    faults: Option<Box<Faults>>,
 }
 
 const AGAIN: isize = -11;
 const ERROR_AVAILABLE: isize = -259;
+/// A connection that the peer has left.
+const GONE: c_int = 104;
+/// A message that is longer than the buffer that it came to.
+const TRUNCATED: c_int = 265;
 
 impl Endpoint {
     /// Opens one.
@@ -101,7 +108,8 @@ impl Endpoint {
         library.check("an endpoint its queue", endpoint.bind(&queue, abi::SEND | abi::RECV))?;
         // SAFETY: FABRIC-ABI: this command takes no argument.
         library.check("to enable an endpoint", unsafe { endpoint.control(abi::ENABLE, ptr::null_mut()) })?;
-        Ok(Endpoint { endpoint, queue, wait, domain: domain.clone() })
+        let faults = domain.faults(endpoint.as_ptr() as u64 >> 4);
+        Ok(Endpoint { endpoint, queue, wait, domain: domain.clone(), faults })
     }
 
     /// Its address, for others.
@@ -135,7 +143,18 @@ impl Endpoint {
 
     /// Whether [`Endpoint::descriptor`] tells the truth now: nothing has come since it was last looked at.
     pub(super) fn may_sleep(&self) -> bool {
-        self.domain.may_wait(&self.queue)
+        // Without a descriptor there is nothing to ask, and some providers do not survive the question.
+        self.wait.is_none() || self.domain.may_wait(&self.queue)
+    }
+
+    /// Whether tests want an attempt refused.
+    fn refuses(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.refuses())
+    }
+
+    /// Whether tests want a reply to come twice.
+    pub(super) fn repeats(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.comes_twice())
     }
 
     /// Posts a buffer for a message.
@@ -161,6 +180,9 @@ impl Endpoint {
         pieces: [(Local, usize); 2],
         token: &Token,
     ) -> std::result::Result<(), Trouble> {
+        if self.refuses() {
+            return Err(Trouble::Again);
+        }
         let iov = pieces.map(|(local, len)| abi::Iov { base: local.at.cast(), len });
         let mut desc = pieces.map(|(local, _)| local.desc);
         let message = abi::Msg {
@@ -210,7 +232,9 @@ impl Endpoint {
     ) -> std::result::Result<(), Trouble> {
         // SAFETY: OPERATION-MEMORY.
         unsafe {
-            self.access(from, to, len, token, |rma, endpoint, message| (rma.readmsg)(endpoint, message, abi::COMPLETION))
+            self.access(from, to, len, token, |rma, endpoint, message| {
+                (rma.readmsg)(endpoint, message, abi::COMPLETION)
+            })
         }
     }
 
@@ -224,6 +248,9 @@ impl Endpoint {
         token: &Token,
         call: impl FnOnce(&abi::RmaOps, *mut abi::Ep, &abi::MsgRma) -> isize,
     ) -> std::result::Result<(), Trouble> {
+        if self.refuses() {
+            return Err(Trouble::Again);
+        }
         let iov = abi::Iov { base: local.at.cast(), len };
         let remote = abi::RmaIov { addr: target.address, len, key: target.key };
         let mut desc = local.desc;
@@ -250,13 +277,22 @@ impl Endpoint {
         &self,
         room: &'a mut [abi::Completion],
     ) -> std::result::Result<&'a [abi::Completion], Failed> {
+        if self.faults.as_ref().is_some_and(|faults| faults.holds_back()) {
+            return Ok(&[]);
+        }
         let queue = self.queue.as_ptr();
         // SAFETY: FABRIC-ABI; the format of completions is that of `Completion`, and the room is as large as said.
         let taken = unsafe { ((*self.queue.get().ops).read)(queue, room.as_mut_ptr().cast(), room.len()) };
         match taken {
             AGAIN | 0 => Ok(&[]),
             ERROR_AVAILABLE => Err(self.failed()),
-            count if count > 0 => Ok(&room[..count as usize]),
+            count if count > 0 => match &self.faults {
+                Some(faults) if faults.fails(count as usize) => {
+                    let reason = "a fault that ARMCI_FABRIC_FAULTS asked for".into();
+                    Err(Failed { context: room[0].context, code: GONE, reason })
+                }
+                _ => Ok(&room[..count as usize]),
+            },
             code => {
                 let reason = self.domain.library().meaning(code as c_int);
                 Err(Failed { context: ptr::null_mut(), code: -(code as c_int), reason })

@@ -10,12 +10,15 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::abi;
 use super::domain::{Domain, Wanted};
 use super::endpoint::{Endpoint, Failed, Target};
+use super::faults::Asked;
 use super::library::Object;
 use super::packet::ADDRESS_MAX;
 use crate::error::{Error, Result};
@@ -24,11 +27,14 @@ use crate::memory::RegionId;
 use crate::memory::region::{Access, Part};
 use crate::node::Node;
 
+/// How long whoever knows better has to end this process, before it says what it knows.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// What rank and fabric are to each other.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     // Before the domain: it is dropped in this order.
-    exports: Exports,
+    exports: Mutex<Exports>,
     domain: Arc<Domain>,
     node: Arc<Node>,
     /// What packets of this job show.
@@ -49,7 +55,7 @@ struct Exports {
     /// The whole slot, where the provider takes it.
     whole: Option<Object<abi::Mr>>,
     /// Each region by itself, otherwise.
-    regions: Mutex<HashMap<u32, (RegionId, Object<abi::Mr>)>>,
+    regions: HashMap<u32, (RegionId, Object<abi::Mr>)>,
 }
 
 /// What a rank shows when it joins; the address and the host follow, then the provider.
@@ -70,12 +76,13 @@ impl Fabric {
         bootstrap: &mut dyn Bootstrap,
         node: &Arc<Node>,
         wanted: Option<&Wanted>,
+        faults: &Asked,
         verbose: bool,
     ) -> Result<(Arc<Self>, Endpoint)> {
         let who = node.who().clone();
         let network = bootstrap.all_gather(&network()?)?;
         let here = network.iter().all(|other| *other == network[0]);
-        let opened = Domain::open(wanted, here, who.size).and_then(|(domain, why)| {
+        let opened = Domain::open(wanted, faults, here, (who.rank, who.size)).and_then(|(domain, why)| {
             let domain = Arc::new(domain);
             let service = Endpoint::open(&domain)?;
             let name = service.name()?;
@@ -119,9 +126,10 @@ impl Fabric {
         }
         if verbose {
             let orders = if domain.orders_messages_behind_writes() { "in order" } else { "in any order" };
+            let complete = if domain.delivers() { "of which the end is known" } else { "by message" };
             let sleeps = if domain.has_descriptors() { "by descriptor" } else { "by timer" };
             eprintln!(
-                "armci: rank {}: other nodes through libfabric's {why}; writes and messages {orders}, sleeps {sleeps}, \
+                "armci: rank {}: other nodes through libfabric's {why}; writes {complete}, messages behind them {orders}, sleeps {sleeps}, \
                  the own side's memory {}",
                 who.rank,
                 if domain.wants_local() { "is registered" } else { "needs no registration" },
@@ -130,7 +138,7 @@ impl Fabric {
         let secret = first.secret;
         let exports = Exports::open(&domain, node, &service)?;
         let fabric = Fabric {
-            exports,
+            exports: Mutex::new(exports),
             domain,
             node: node.clone(),
             secret,
@@ -166,10 +174,9 @@ impl Fabric {
         match known.load(Ordering::Relaxed) {
             abi::ADDR_UNSPEC => {
                 let address = &self.addresses[rank * self.address_len..][..self.address_len];
-                let inserted = self
-                    .domain
-                    .insert(address)
-                    .unwrap_or_else(|error| self.give_up(Some(rank), &format!("its address is not understood: {error}")));
+                let inserted = self.domain.insert(address).unwrap_or_else(|error| {
+                    self.give_up(Some(rank), &format!("its address is not understood: {error}"))
+                });
                 // Two threads may both do so: either name is good.
                 known.store(inserted, Ordering::Relaxed);
                 inserted
@@ -190,12 +197,12 @@ impl Fabric {
         }
         let place = self.node.window().address(self.node.who().local_rank, part.offset);
         let base = if self.domain.names_addresses() { place as u64 } else { 0 };
-        if let Some(whole) = &self.exports.whole {
+        let mut exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(whole) = &exports.whole {
             let offset = if self.domain.names_addresses() { 0 } else { part.offset };
             return Some(Access { address: base + offset, key: whole.get().key });
         }
-        let mut regions = self.exports.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, registered)) = regions.get(&id.index)
+        if let Some((known, registered)) = exports.regions.get(&id.index)
             && *known == id
         {
             return Some(Access { address: base, key: registered.get().key });
@@ -206,7 +213,7 @@ impl Fabric {
         match registered {
             Ok(registered) => {
                 let key = registered.get().key;
-                regions.insert(id.index, (id, registered));
+                exports.regions.insert(id.index, (id, registered));
                 Some(Access { address: base, key })
             }
             Err(error) => {
@@ -218,8 +225,14 @@ impl Fabric {
 
     /// A region is no more.
     pub(crate) fn withdraw(&self, id: RegionId) {
-        if self.exports.whole.is_none() {
-            self.exports.regions.lock().unwrap_or_else(PoisonError::into_inner).remove(&id.index);
+        self.exports.lock().unwrap_or_else(PoisonError::into_inner).regions.remove(&id.index);
+    }
+
+    /// Before the service endpoint ends: lets go of memory that is bound to it.
+    pub(super) fn withdraw_what_is_bound(&self) {
+        if self.domain.binds_memory() {
+            let mut exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+            *exports = Exports { whole: None, regions: HashMap::new() };
         }
     }
 
@@ -233,9 +246,14 @@ impl Fabric {
         });
         let message =
             format!("rank {} on {} cannot communicate{whom}: {reason}; the job ends", who.rank, host(who.node));
-        eprintln!("armci: {message}");
+        // A peer that died has broken the connection: who saw how it died, its launcher, is to have the first word.
+        std::thread::sleep(GRACE);
+        // Without a reader of standard error, the code must do.
+        let _ = writeln!(std::io::stderr(), "armci: {message}");
         self.aborter.abort(1, &message);
-        std::process::exit(1)
+        // The other threads of this process are in the midst of anything: nothing of it is taken down.
+        // SAFETY: it only ends the process.
+        unsafe { libc::_exit(1) }
     }
 
     /// The same, for an operation that failed.
@@ -246,7 +264,7 @@ impl Fabric {
 
 impl Exports {
     fn open(domain: &Domain, node: &Node, service: &Endpoint) -> Result<Self> {
-        let regions = Mutex::default();
+        let regions = HashMap::new();
         if domain.wants_memory() {
             return Ok(Exports { whole: None, regions });
         }

@@ -15,7 +15,7 @@
 //! REQUEST-SLOT: a slot's cell and chunk are ours from [`Line::send`] until the cell is complete.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -42,9 +42,16 @@ const FRONT: usize = HEAD + ADDRESS_MAX + INLINE_MAX;
 enum Use {
     Nothing,
     /// A message to this rank: what is still to come.
-    Message { target: usize, sent: bool, answer: Option<(Status, usize)> },
+    Message {
+        target: usize,
+        sent: bool,
+        answer: Option<(Status, usize)>,
+    },
     /// A read or write of this rank's memory; a read into the chunk, of so many bytes.
-    Access { target: usize, fetched: usize },
+    Access {
+        target: usize,
+        fetched: usize,
+    },
 }
 
 /// An origin context's way to other nodes.
@@ -52,7 +59,7 @@ enum Use {
 pub(crate) struct Line {
     // In this order they are dropped: first what uses the rest.
     endpoint: Endpoint,
-    _registered: Option<[Object<abi::Mr>; 3]>,
+    registered: Option<[Object<abi::Mr>; 3]>,
     tokens: Box<[Token]>,
     fronts: Box<[u8]>,
     buffers: Box<[u8]>,
@@ -66,6 +73,16 @@ pub(crate) struct Line {
     descriptors: [*mut std::ffi::c_void; 3],
     /// Slots in use.
     under_way: Cell<usize>,
+    /// A reply that tests have come again, late.
+    late: RefCell<Vec<u8>>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.fabric.domain().binds_memory() {
+            self.registered = None;
+        }
+    }
 }
 
 impl Line {
@@ -94,7 +111,7 @@ impl Line {
         }
         let line = Line {
             endpoint,
-            _registered: registered,
+            registered,
             tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
             fronts,
             buffers,
@@ -106,6 +123,7 @@ impl Line {
             turns: [const { Cell::new(0) }; REQUEST_SLOTS],
             descriptors,
             under_way: Cell::new(0),
+            late: RefCell::default(),
         };
         (0..BUFFERS).for_each(|buffer| line.post(buffer));
         Ok(line)
@@ -178,7 +196,9 @@ impl Line {
             }
             Err(Trouble::Again) => Err(Again),
             Err(Trouble::Error(code)) => {
-                let (Use::Message { target, .. } | Use::Access { target, .. }) = by else { unreachable!("a slot's use") };
+                let (Use::Message { target, .. } | Use::Access { target, .. }) = by else {
+                    unreachable!("a slot's use")
+                };
                 self.fabric.give_up(Some(target), &self.fabric.domain().library().meaning(code))
             }
         }
@@ -196,8 +216,7 @@ impl Line {
         // SAFETY: SINGLE-ORIGIN: the slot is claimed and nothing of it is under way, so its front is ours.
         let front = unsafe { std::slice::from_raw_parts_mut(self.front(slot), FRONT) };
         let secret = self.fabric.secret();
-        let len =
-            write_request(front, secret, asker, message.handler, &self.name, message.inline, message.staged_len);
+        let len = write_request(front, secret, asker, message.handler, &self.name, message.inline, message.staged_len);
         let pieces =
             [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
         // SAFETY: OPERATION-MEMORY.
@@ -224,11 +243,8 @@ impl Line {
         len: usize,
     ) -> std::result::Result<(), Again> {
         let to = self.fabric.target(target, access, offset);
-        let local = if from.is_null() {
-            self.chunk(slot)
-        } else {
-            Local { at: from.cast_mut(), desc: ptr::null_mut() }
-        };
+        let local =
+            if from.is_null() { self.chunk(slot) } else { Local { at: from.cast_mut(), desc: ptr::null_mut() } };
         // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
         let taken = unsafe { self.endpoint.write(to, local, len, &self.tokens[slot]) };
         self.taken(slot, Use::Access { target, fetched: 0 }, taken)
@@ -267,16 +283,32 @@ impl Line {
         self.fabric.domain().largest()
     }
 
-    /// Moves on what can be moved on, and completes slots; whether there was anything.
+    /// Whether writes may be used: it is known when they are there.
+    pub(crate) fn writes(&self) -> bool {
+        self.fabric.domain().delivers()
+    }
+
+    /// [`Line::move_on`], if something of ours is under way.
+    #[inline]
     pub(crate) fn poll(&self) -> bool {
-        if self.under_way.get() == 0 {
-            return false;
-        }
+        self.under_way.get() != 0 && self.move_on()
+    }
+
+    /// Moves on what can be moved on, and completes slots; whether there was anything. To be called also when nothing is
+    /// under way yet, but was to be: it may be a connection that has to be made first.
+    pub(crate) fn move_on(&self) -> bool {
         let mut room = [abi::Completion { context: ptr::null_mut(), flags: 0, len: 0 }; BATCH];
         match self.endpoint.poll(&mut room) {
             Ok(completions) => {
                 completions.iter().for_each(|completion| self.complete(completion));
                 !completions.is_empty()
+            }
+            Err(failed) if failed.is_too_long() => {
+                tracing::warn!("a packet is dropped: {}", failed.reason);
+                if let Some(buffer) = self.token(failed.context).and_then(|token| token.checked_sub(REQUEST_SLOTS)) {
+                    self.post(buffer);
+                }
+                true
             }
             Err(failed) => {
                 let target = self.token(failed.context).and_then(|token| match self.uses.get(token)?.get() {
@@ -301,8 +333,13 @@ impl Line {
         if token >= REQUEST_SLOTS {
             let buffer = token - REQUEST_SLOTS;
             // SAFETY: the buffer is ours again, and that many bytes of it were written.
-            let packet =
-                unsafe { std::slice::from_raw_parts(self.buffer(buffer), completion.len.min(PACKET_MAX)) };
+            let packet = unsafe { std::slice::from_raw_parts(self.buffer(buffer), completion.len.min(PACKET_MAX)) };
+            if !self.late.borrow().is_empty() {
+                self.take(&self.late.take());
+            }
+            if self.endpoint.repeats() {
+                *self.late.borrow_mut() = packet.to_vec();
+            }
             self.take(packet);
             return self.post(buffer);
         }
@@ -342,7 +379,8 @@ impl Line {
         };
         let cell = &self.block().replies[slot];
         let len = reply.data.len();
-        let to = if len <= REPLY_INLINE_MAX { cell.inline.with_mut(|inline| inline.cast()) } else { self.chunk(slot).at };
+        let to =
+            if len <= REPLY_INLINE_MAX { cell.inline.with_mut(|inline| inline.cast()) } else { self.chunk(slot).at };
         // SAFETY: REQUEST-SLOT: the request was received, so its payload is not needed any more; the packet was held to
         // the size of a chunk.
         unsafe { ptr::copy_nonoverlapping(reply.data.as_ptr(), to, len) };

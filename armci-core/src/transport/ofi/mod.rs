@@ -16,10 +16,11 @@
 //! *Atomics go by message*, to whoever serves the target, which changes the word as its neighbours do, by the processor:
 //! a provider's atomics would not exclude them.
 
-pub(crate) mod abi;
+pub mod abi;
 mod domain;
 mod endpoint;
 mod fabric;
+mod faults;
 mod library;
 mod line;
 mod packet;
@@ -27,5 +28,6 @@ mod reception;
 
 pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
+pub(crate) use faults::Asked;
 pub(crate) use line::Line;
 pub(crate) use reception::Reception;

@@ -147,7 +147,11 @@ fn head(packet: &[u8], secret: u64, ranks: u32) -> Result<(Head, &[u8]), String>
         return Err(format!("a packet says it came from rank {}, of {ranks}", head.source));
     }
     let told = [head.address.into(), head.inline.into(), head.payload as usize];
-    if told[0] > ADDRESS_MAX || told[1] > INLINE_MAX || told[2] > STAGING_BYTES || rest.len() != told.iter().sum::<usize>() {
+    if told[0] > ADDRESS_MAX
+        || told[1] > INLINE_MAX
+        || told[2] > STAGING_BYTES
+        || rest.len() != told.iter().sum::<usize>()
+    {
         let len = rest.len();
         return Err(format!("a packet of rank {} says it has {told:?} bytes, and has {len}", head.source));
     }
@@ -161,7 +165,8 @@ impl<'a> Request<'a> {
     /// What is wrong with it.
     pub(crate) fn parse(packet: &'a [u8], secret: u64, ranks: u32) -> Result<Self, String> {
         let (head, rest) = head(packet, secret, ranks)?;
-        if head.kind != REQUEST || usize::from(head.context) >= MAX_CONTEXTS || usize::from(head.slot) >= REQUEST_SLOTS {
+        if head.kind != REQUEST || usize::from(head.context) >= MAX_CONTEXTS || usize::from(head.slot) >= REQUEST_SLOTS
+        {
             return Err(format!("{head:?} is no request"));
         }
         let (address, rest) = rest.split_at(head.address.into());
@@ -200,8 +205,7 @@ mod tests {
 
     fn request(payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; PACKET_MAX];
-        let len =
-            write_request(&mut packet, SECRET, ASKER, 9, b"address", [b"argu", b"ments"], payload.len());
+        let len = write_request(&mut packet, SECRET, ASKER, 9, b"address", [b"argu", b"ments"], payload.len());
         packet[len..len + payload.len()].copy_from_slice(payload);
         packet.truncate(len + payload.len());
         packet

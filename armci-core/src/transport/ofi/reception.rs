@@ -40,7 +40,7 @@ const BATCH: usize = 16;
 pub(crate) struct Reception {
     // In this order they are dropped: first what uses the rest.
     endpoint: Endpoint,
-    _registered: Option<Object<abi::Mr>>,
+    registered: Option<Object<abi::Mr>>,
     /// Buffers for requests, then packets for replies.
     packets: Box<[u8]>,
     tokens: Box<[Token]>,
@@ -71,6 +71,15 @@ unsafe impl Send for Reception {}
 // SAFETY: as above.
 unsafe impl Sync for Reception {}
 
+impl Drop for Reception {
+    fn drop(&mut self) {
+        self.fabric.withdraw_what_is_bound();
+        if self.fabric.domain().binds_memory() {
+            self.registered = None;
+        }
+    }
+}
+
 impl Reception {
     /// Opens it on an endpoint.
     ///
@@ -95,7 +104,7 @@ impl Reception {
         };
         let reception = Reception {
             endpoint,
-            _registered: registered,
+            registered,
             packets,
             tokens: (0..BUFFERS + REPLIES).map(|_| Token::default()).collect(),
             fabric: fabric.clone(),
@@ -159,10 +168,17 @@ impl Reception {
                     completions.iter().for_each(|completion| self.complete(state, completion));
                     completions.len()
                 }
+                Err(failed) if failed.is_too_long() => {
+                    tracing::warn!("a packet is dropped: {}", failed.reason);
+                    if let Some(buffer) = self.token(failed.context).filter(|token| *token < BUFFERS) {
+                        self.post(buffer);
+                    }
+                    1
+                }
                 Err(failed) => {
-                    let rank = self.token(failed.context).and_then(|token| {
-                        state.rank_of.get(token.checked_sub(BUFFERS)?).copied()
-                    });
+                    let rank = self
+                        .token(failed.context)
+                        .and_then(|token| state.rank_of.get(token.checked_sub(BUFFERS)?).copied());
                     self.fabric.give_up_on(rank, &failed)
                 }
             };

@@ -1,0 +1,249 @@
+//! What goes wrong between nodes: a peer that dies, a connection that breaks, a provider at fault, and a fabric that is
+//! slow, short of room or poor. The first three end the job, at once and by name; the others change no result.
+
+use std::time::{Duration, Instant};
+
+use armci_core::job::Outcome;
+use armci_core::{Region, Strided, World};
+use tests::Ranks;
+
+/// Within this a job whose fabric is at fault has ended: the launcher has the first word for a second.
+const LIMIT: Duration = Duration::from_secs(8);
+
+/// Everybody does everything with everybody.
+fn everything(world: &World) {
+    let (me, size) = (world.rank(), world.size());
+    let handler = world.register(|delivery, reply| reply.set(&[&[7], delivery.payload].concat())).unwrap();
+    let region = world.allocate(8 * 30_000).unwrap();
+    let right = (me + 1) % size;
+    for len in [0, 1, 100, 2_016, 2_017, 9_001] {
+        let data: Vec<f64> = (0..len).map(|i| (me * 100_000 + i) as f64).collect();
+        world.put(&data, region.at(right, 3)).unwrap();
+        let mut got = vec![0.0; len];
+        world.get(region.at(right, 3), &mut got).unwrap();
+        assert_eq!(got, data, "put, then read back");
+        world.barrier().unwrap();
+        let left = (me + size - 1) % size;
+        world.get(region.at(me, 3), &mut got).unwrap();
+        assert!(
+            got.iter().enumerate().all(|(i, found)| *found == (left * 100_000 + i) as f64),
+            "as the left one put it"
+        );
+        world.barrier().unwrap();
+    }
+    for row in [3, 700] {
+        let shape = Strided { counts: &[row, 12], local: &[row], remote: &[row + 50] };
+        let data: Vec<f64> = (0..row * 12).map(|i| (me + i) as f64).collect();
+        world.put_strided(&data, region.at(right, 5), &shape).unwrap();
+        let mut got = vec![0.0; row * 12];
+        world.get_strided(region.at(right, 5), &mut got, &shape).unwrap();
+        assert_eq!(got, data);
+        world.barrier().unwrap();
+    }
+    world.put(&[0.0; 5_000], region.at(me, 0)).unwrap();
+    world.barrier().unwrap();
+    (0..size).for_each(|target| world.accumulate(0.5, &[1.0; 5_000], region.at(target, 0)).unwrap());
+    world.barrier().unwrap();
+    let mut sums = [0.0; 5_000];
+    world.get(region.at(right, 0), &mut sums).unwrap();
+    assert!(sums.iter().all(|sum| *sum == 0.5 * size as f64));
+    for len in [0, 50, 5_000] {
+        let payload = vec![me as u8; len];
+        assert_eq!(world.request(right, handler, &payload).unwrap(), [&[7], &payload[..]].concat());
+    }
+    // A hundred small puts under way, and a counter behind them.
+    world.barrier().unwrap();
+    world.put_value(0i64, region.at(me, 20_000)).unwrap();
+    world.barrier().unwrap();
+    for number in 0..100 {
+        world.put_value((me * 1_000 + number) as i64, region.at(right, 21_000 + number)).unwrap();
+    }
+    (0..50).for_each(|_| drop(world.fetch_add(region.at::<i64>(0, 20_000), 1).unwrap()));
+    world.fence_all().unwrap();
+    world.barrier().unwrap();
+    assert_eq!(world.get_value::<i64>(region.at(0, 20_000)).unwrap(), 50 * size as i64);
+    for number in 0..100 {
+        let found = world.get_value::<i64>(region.at(right, 21_000 + number)).unwrap();
+        assert_eq!(found, (me * 1_000 + number) as i64);
+    }
+    world.barrier().unwrap();
+    world.free(region).unwrap();
+}
+
+/// Does everything, over a fabric with these faults.
+fn in_spite_of(faults: &str) {
+    for (ranks, progress) in [(2, "thread"), (2, "none"), (4, "thread")] {
+        Ranks::new(ranks)
+            .nodes(2)
+            .env("ARMCI_FABRIC_FAULTS", faults)
+            .env("ARMCI_PROGRESS", progress)
+            .timeout(Duration::from_secs(150))
+            .run(everything);
+    }
+}
+
+#[test]
+fn nothing_changes_when_the_fabric_is_short_of_room() {
+    in_spite_of("again=60");
+}
+
+#[test]
+fn nothing_changes_when_completions_are_late() {
+    in_spite_of("delay=300");
+}
+
+#[test]
+fn replies_that_come_twice_are_refused() {
+    in_spite_of("duplicate=60");
+}
+
+#[test]
+fn own_memory_is_registered_where_the_provider_wants_it() {
+    in_spite_of("wants=local");
+}
+
+#[test]
+fn regions_are_registered_one_by_one_and_with_their_endpoint() {
+    in_spite_of("wants=local+allocated+endpoint");
+}
+
+#[test]
+fn a_fence_holds_where_writes_do_not_tell_when_they_are_there() {
+    in_spite_of("lacks=delivery");
+}
+
+#[test]
+fn nobody_sleeps_on_where_there_is_nothing_to_sleep_over() {
+    in_spite_of("lacks=wait");
+}
+
+#[test]
+fn long_transfers_go_in_pieces() {
+    in_spite_of("largest=5000,again=20");
+}
+
+#[test]
+fn another_provider_does_it_as_well() {
+    for (ranks, progress, faults) in
+        [(2, "thread", ""), (2, "none", ""), (4, "thread", ""), (2, "thread", "again=60,duplicate=50")]
+    {
+        Ranks::new(ranks)
+            .nodes(2)
+            .env("ARMCI_FABRIC", "shm")
+            .env("ARMCI_FABRIC_FAULTS", faults)
+            .env("ARMCI_PROGRESS", progress)
+            .run(everything);
+    }
+}
+
+/// Runs a job in which rank 1 does this to itself once everybody is there, while the others go on with `work`.
+fn when_rank_1(
+    progress: &str,
+    faults: &str,
+    does: impl FnOnce(),
+    work: impl FnOnce(&World, &Region),
+) -> (Outcome, Duration) {
+    let started = Instant::now();
+    // That over TCP: what these jobs break is a connection.
+    let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC", "tcp;ofi_rxm").env("ARMCI_PROGRESS", progress);
+    let job = job.env("ARMCI_FABRIC_FAULTS", faults);
+    let outcome = job.expect_failure(|world| {
+        let region = world.allocate(1 << 20).unwrap();
+        world.barrier().unwrap();
+        if world.rank() == 1 {
+            // The others are in the midst of it.
+            std::thread::sleep(Duration::from_millis(100));
+            does();
+        }
+        work(world, &region);
+        panic!("rank {} went on without rank 1", world.rank());
+    });
+    (outcome, started.elapsed())
+}
+
+/// Ends the calling rank as `kill -9` would.
+fn die() {
+    let me = rustix::process::getpid();
+    rustix::process::kill_process(me, rustix::process::Signal::KILL).unwrap();
+}
+
+fn gets(world: &World, region: &Region) {
+    let mut room = vec![0u8; 100_000];
+    loop {
+        world.get(region.at(1, 0), &mut room).unwrap();
+        std::hint::black_box(&room);
+    }
+}
+
+fn puts(world: &World, region: &Region) {
+    loop {
+        world.put_value(1u64, region.at(1, 8)).unwrap();
+    }
+}
+
+fn dies_while(progress: &str, work: impl FnOnce(&World, &Region)) {
+    let (outcome, took) = when_rank_1(progress, "", die, work);
+    let failure = outcome.failed.expect("a rank failed");
+    assert_eq!(failure.rank, 1, "{}", String::from_utf8_lossy(&outcome.stderr));
+    assert!(failure.reason.contains("SIGKILL"), "{}", failure.reason);
+    assert!(took < LIMIT, "took {took:?}");
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_by_those_who_get() {
+    dies_while("thread", gets);
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_by_those_who_put() {
+    dies_while("none", puts);
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_by_those_who_meet() {
+    dies_while("thread", |world, _| world.barrier().unwrap());
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_by_those_who_ask() {
+    dies_while("none", |world, region| {
+        loop {
+            world.fetch_add(region.at::<i64>(1, 0), 1).unwrap();
+        }
+    });
+}
+
+/// What the job has said of a fabric at fault: who, where, and why.
+fn is_told(outcome: &Outcome, took: Duration, words: &[&str]) {
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    let line = said.lines().find(|line| line.contains("cannot communicate")).unwrap_or_else(|| panic!("{said}"));
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for word in words.iter().copied().chain([host.as_str()]) {
+        assert!(line.contains(word), "no {word:?} in: {line}");
+    }
+    assert!(took < LIMIT, "took {took:?}");
+}
+
+#[test]
+fn a_fault_of_the_provider_is_told() {
+    let (outcome, took) = when_rank_1("thread", "fail=400,rank=0", || (), gets);
+    is_told(&outcome, took, &["rank 0 on", "a fault that ARMCI_FABRIC_FAULTS asked for"]);
+}
+
+/// Breaks all connections of this process that are not of this machine alone, and takes no more.
+fn unplug() {
+    for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {
+        if let Ok(number) = entry.file_name().to_string_lossy().parse() {
+            tests::sockets::break_inet(number);
+        }
+    }
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+#[test]
+fn a_broken_connection_is_told_with_the_rank_behind_it() {
+    let (outcome, took) = when_rank_1("thread", "", unplug, gets);
+    is_told(&outcome, took, &["with rank 1 on"]);
+}
