@@ -1,9 +1,9 @@
 //! The cache of remote regions between nodes, where it holds a sixteenth of the regions that are used: how often a get
 //! finds its region there, and what it costs when it does not.
 //!
-//! Two ways to choose the next region are tried. *Evenly*, each as likely as any other: then no cache can do better than
+//! Three ways to choose the next region are tried. *Evenly*, each as likely as any other: then no cache can do better than
 //! its share. *Skewed*, the k-th region with a likelihood of 1/k: then a cache that keeps what is used often does much
-//! better than its share. Whether a get missed is read off the cache's own count, before and after.
+//! better than its share. *Turned*, the same the other way round afterwards: then it has to forget what was used often. Whether a get missed is read off the cache's own count, before and after.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ const REGIONS: usize = 256;
 /// As the setting.
 pub const CAPACITY: &str = "16";
 
-/// Measures both ways; collective, rank 1 does the work.
+/// Measures all ways; collective, rank 1 does the work.
 ///
 /// # Errors
 /// What the operations say.
@@ -28,7 +28,8 @@ pub fn measure(world: &World, effort: Effort, figures: &mut Figures) -> Result<(
     if world.rank() == 1 {
         let even = vec![1.0; REGIONS];
         let skewed: Vec<f64> = (1..=REGIONS).map(|k| 1.0 / k as f64).collect();
-        for (name, weights) in [("even", even), ("skewed", skewed)] {
+        let turned: Vec<f64> = skewed.iter().rev().copied().collect();
+        for (name, weights) in [("skewed", skewed), ("turned", turned), ("even", even)] {
             run(world, effort, &regions, &Likelihoods::of(&weights), name, figures)?;
         }
     }

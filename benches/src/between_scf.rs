@@ -18,7 +18,7 @@ use crate::jobs::DEFAULTS;
 
 const MOLECULE: &str = include_str!("../scf/molecules/h2o-3.xyz");
 /// Functions per block, with which a task takes some 300 microseconds.
-const BLOCK: &str = "5";
+const BLOCK: &str = "7";
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where time goes, as the program names it; `wall` is the whole calculation.

@@ -27,7 +27,7 @@ use crate::timing::{Effort, Pages, sample};
 /// Bytes of the gets.
 const SIZES: [usize; 6] = [64, 1 << 10, 8 << 10, 64 << 10, 256 << 10, MIB];
 /// Bytes of the rows of a megabyte.
-const LENGTHS: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
+const LENGTHS: [usize; 3] = [16 << 10, 32 << 10, 64 << 10];
 /// Contexts that are made beside each other.
 const CONTEXTS: usize = 8;
 
