@@ -2,7 +2,8 @@
  * which is read from and written to; the other measures. Prints lines such as {"name":"read_8","median":15000.0,
  * "p99":21000.0}, in nanoseconds per call; for streams and rates, per transfer.
  *
- * usage: libfabric PROVIDER:DOMAIN SAMPLES [ANYTHING]
+ * usage: libfabric [+]PROVIDER:DOMAIN SAMPLES [ANYTHING]; with +, one could sleep over the queues, as a program must be
+ * able to that does not burn its cores, and with some providers each look at them takes longer for it
  *
  * The target only looks at its queue, which is what moves a provider of manual progress on. So this is the figure of an
  * attentive target, the best there is. Writes ask for delivery: they are complete when they are there.
@@ -59,7 +60,7 @@ static double now(void) {
     return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-static void open_all(const char *provider, const char *interface, struct card *mine) {
+static void open_all(const char *provider, const char *interface, int sleeps, struct card *mine) {
     struct fi_info *hints = fi_allocinfo();
     hints->caps = FI_MSG | FI_RMA;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -73,7 +74,7 @@ static void open_all(const char *provider, const char *interface, struct card *m
     must("domain", fi_domain(fabric, info, &domain, NULL));
     struct fi_av_attr av_attr = {.count = 2};
     must("addresses", fi_av_open(domain, &av_attr, &av, NULL));
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG};
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE};
     must("queue", fi_cq_open(domain, &cq_attr, &cq, NULL));
     must("endpoint", fi_endpoint(domain, info, &ep, NULL));
     must("addresses of the endpoint", fi_ep_bind(ep, &av->fid, 0));
@@ -171,9 +172,10 @@ static void flow(const char *name, int writes, size_t bytes, int flight, int eac
 }
 
 int main(int argc, char **argv) {
+    int sleeps = argc > 1 && *argv[1] == '+';
     char *interface = argc < 3 ? NULL : strrchr(argv[1], ':');
     if (interface == NULL) {
-        fprintf(stderr, "usage: libfabric PROVIDER:DOMAIN SAMPLES [ANYTHING]\n");
+        fprintf(stderr, "usage: libfabric [+]PROVIDER:DOMAIN SAMPLES [ANYTHING]\n");
         return 2;
     }
     *interface++ = 0;
@@ -186,7 +188,7 @@ int main(int argc, char **argv) {
     struct card mine = {0};
     bind_to(child != 0);
     int from = child ? back[0] : there[0], to = child ? there[1] : back[1];
-    open_all(argv[1], interface, &mine);
+    open_all(argv[1] + sleeps, interface, sleeps, &mine);
     if (write(to, &mine, sizeof mine) != sizeof mine || read(from, &theirs, sizeof theirs) != sizeof theirs) return 1;
     if (fi_av_insert(av, theirs.name, 1, &peer, 0, NULL) != 1) must("the peer's address", -FI_EINVAL);
     if (child == 0) {

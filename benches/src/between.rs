@@ -20,6 +20,9 @@ use crate::timing::{Effort, Pages, compute_for, in_turn, sample, side, spin_for}
 /// What both sides communicate through: the bare libfabric program, too.
 pub const PROVIDER: &str = "tcp;ofi_rxm:lo";
 
+/// The same, with queues to sleep over, for that program.
+pub const PROVIDER_TO_SLEEP_OVER: &str = "+tcp;ofi_rxm:lo";
+
 /// The setting that says so.
 pub const FABRIC: (&str, &str) = ("ARMCI_FABRIC", PROVIDER);
 
@@ -58,6 +61,11 @@ pub fn measure(world: &World, effort: Effort, figures: &mut Figures) -> Result<(
     while_it_computes(world, effort, "busy", &mut large, figures)?;
     drop(large);
     target.free(world)
+}
+
+/// One figure is held against two others.
+pub fn summarize(figures: &mut Figures) {
+    figures.add("far_get_8_again", figures.get("far_get_8"));
 }
 
 /// Measures small operations with the progress thread on the other core than its rank's computation.

@@ -1,7 +1,7 @@
 //! The rows of what is measured between nodes, and their peers: a program on bare libfabric, and MPICH's one-sided
 //! operations by the same way.
 
-use crate::between::PROVIDER;
+use crate::between::{PROVIDER, PROVIDER_TO_SLEEP_OVER};
 use crate::contiguous::MIB;
 use crate::peer::{Library, Link, Mpi, Program, Start};
 use crate::programs::{ARMCI_MPI_LIKE, PAIR};
@@ -28,9 +28,13 @@ static MPICH: Library = Library {
     ..ARMCI_MPI_LIKE
 };
 
+/// On bare libfabric.
+const BARE: Program = Program { library: &LIBFABRIC, prefix: "fi_", argument: PROVIDER, start: Start::Alone, ..PAIR };
+
 /// What they run.
-pub static PEERS: [Program; 2] = [
-    Program { library: &LIBFABRIC, prefix: "fi_", argument: PROVIDER, start: Start::Alone, ..PAIR },
+pub static PEERS: [Program; 3] = [
+    BARE,
+    Program { prefix: "fi_sleeps_", argument: PROVIDER_TO_SLEEP_OVER, ..BARE },
     Program { library: &MPICH, prefix: "mpi_", argument: "far", start: Start::MpiexecApart, ..PAIR },
 ];
 
@@ -45,13 +49,19 @@ const fn mega(name: &'static str, what: &'static str) -> Row {
 }
 
 /// The target waits in a call.
-static ATTENTIVE: [Row; 10] = [
+static ATTENTIVE: [Row; 11] = [
     Row {
         limit: Some(Peer("fi_read_8")),
         bound: Some(Bound::times(1.05)),
         tail: true,
         anchor: Anchor::both("15-16.5 us (libfabric)"),
         ..mpi("far_get_8", "mpi_get_8", "get 8 B (limit: bare libfabric)")
+    },
+    Row {
+        name: "far_get_8_again",
+        what: "  the same (limit: bare libfabric that could sleep)",
+        limit: Some(Peer("fi_sleeps_read_8")),
+        ..ROW
     },
     Row {
         limit: Some(Machine("tcp_8")),

@@ -175,7 +175,7 @@ pub static JOBS: [Configuration; 23] = [
         measure: |world, _, figures| footprint::measure(world, figures),
         ..PAIR
     },
-    Configuration { name: "between", measure: between::measure, ..APART },
+    Configuration { name: "between", measure: between::measure, summarize: between::summarize, ..APART },
     Configuration { name: "between-core", bind: Bind::None, measure: between::served_on_its_own_core, ..APART },
     Configuration {
         name: "between-cache",
