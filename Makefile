@@ -54,8 +54,8 @@ lint: packages ## formatting and clippy, as CI wants them
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global Arrays; the C library likewise
-	@scripts/install-packages peers || echo "going on without the peers"
-	@$(CARGO) build --release -p benches -p armci-ffi
+	@scripts/install-packages peers && scripts/install-packages fabric && scripts/install-packages launchers || echo "going on without the peers"
+	@$(CARGO) build --release -p benches -p armci-ffi -p scf
 	@$(TARGET)/release/armci-bench
 
 doc: packages ## the documentation of all crates

@@ -2,17 +2,22 @@
  * which is read from and written to; the other measures. Prints lines such as {"name":"read_8","median":15000.0,
  * "p99":21000.0}, in nanoseconds per call; for streams and rates, per transfer.
  *
- * usage: libfabric PROVIDER DOMAIN SAMPLES
+ * usage: libfabric [+]PROVIDER:DOMAIN SAMPLES [ANYTHING]; with +, one could sleep over the queues, as a program must be
+ * able to that does not burn its cores, and with some providers each look at them takes longer for it
  *
  * The target only looks at its queue, which is what moves a provider of manual progress on. So this is the figure of an
  * attentive target, the best there is. Writes ask for delivery: they are complete when they are there.
+ *
+ * Target and origin are bound to the first and to the last processor that this program may use.
  */
+#define _GNU_SOURCE
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,7 +60,7 @@ static double now(void) {
     return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-static void open_all(const char *provider, const char *interface, struct card *mine) {
+static void open_all(const char *provider, const char *interface, int sleeps, struct card *mine) {
     struct fi_info *hints = fi_allocinfo();
     hints->caps = FI_MSG | FI_RMA;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -69,7 +74,7 @@ static void open_all(const char *provider, const char *interface, struct card *m
     must("domain", fi_domain(fabric, info, &domain, NULL));
     struct fi_av_attr av_attr = {.count = 2};
     must("addresses", fi_av_open(domain, &av_attr, &av, NULL));
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG};
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE};
     must("queue", fi_cq_open(domain, &cq_attr, &cq, NULL));
     must("endpoint", fi_endpoint(domain, info, &ep, NULL));
     must("addresses of the endpoint", fi_ep_bind(ep, &av->fid, 0));
@@ -81,6 +86,19 @@ static void open_all(const char *provider, const char *interface, struct card *m
     mine->len = sizeof mine->name;
     must("the address", fi_getname(&ep->fid, mine->name, &mine->len));
     fi_freeinfo(hints);
+}
+
+/* Binds this process to the first or to the last processor that it may use. One that cannot be bound measures all the
+ * same, less steadily. */
+static void bind_to(int last) {
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all)) return;
+    int chosen = -1;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && (chosen < 0 || last)) chosen = cpu;
+    CPU_ZERO(&one);
+    CPU_SET(chosen, &one);
+    sched_setaffinity(0, sizeof one, &one);
 }
 
 /* Takes completions out; how many. */
@@ -154,19 +172,23 @@ static void flow(const char *name, int writes, size_t bytes, int flight, int eac
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4) {
-        fprintf(stderr, "usage: libfabric PROVIDER DOMAIN SAMPLES\n");
+    int sleeps = argc > 1 && *argv[1] == '+';
+    char *interface = argc < 3 ? NULL : strrchr(argv[1], ':');
+    if (interface == NULL) {
+        fprintf(stderr, "usage: libfabric [+]PROVIDER:DOMAIN SAMPLES [ANYTHING]\n");
         return 2;
     }
-    int samples = atoi(argv[3]), there[2], back[2];
+    *interface++ = 0;
+    int samples = atoi(argv[2]), there[2], back[2];
     if (samples < 10 || pipe(there) || pipe(back)) return 2;
     memory = aligned_alloc(4096, ROOM);
     memset(memory, 1, ROOM);
     /* Before libfabric is there: it does not survive a fork. */
     pid_t child = fork();
     struct card mine = {0};
+    bind_to(child != 0);
     int from = child ? back[0] : there[0], to = child ? there[1] : back[1];
-    open_all(argv[1], argv[2], &mine);
+    open_all(argv[1] + sleeps, interface, sleeps, &mine);
     if (write(to, &mine, sizeof mine) != sizeof mine || read(from, &theirs, sizeof theirs) != sizeof theirs) return 1;
     if (fi_av_insert(av, theirs.name, 1, &peer, 0, NULL) != 1) must("the peer's address", -FI_EINVAL);
     if (child == 0) {
@@ -180,10 +202,10 @@ int main(int argc, char **argv) {
     double *taken = malloc(samples * sizeof *taken);
     latency("read_8", 0, 8, taken, samples);
     latency("write_8", 1, 8, taken, samples);
-    flow("write_8_flow", 1, 8, FLIGHT, 512, taken, samples / 20 + 5);
-    flow("read_8_flow", 0, 8, FLIGHT, 512, taken, samples / 20 + 5);
-    flow("write_1m_stream", 1, MIB, STREAM, 16, taken, samples / 100 + 5);
-    flow("read_1m_stream", 0, MIB, STREAM, 16, taken, samples / 100 + 5);
+    flow("write_8_flow", 1, 8, FLIGHT, 512, taken, samples / 10 + 5);
+    flow("read_8_flow", 0, 8, FLIGHT, 512, taken, samples / 10 + 5);
+    flow("write_1m_stream", 1, MIB, STREAM, 16, taken, samples / 20 + 5);
+    flow("read_1m_stream", 0, MIB, STREAM, 16, taken, samples / 20 + 5);
     flow("write_1m", 1, MIB, 1, 1, taken, samples / 10 + 5);
     flow("read_1m", 0, MIB, 1, 1, taken, samples / 10 + 5);
     kill(child, SIGTERM); /* upon which the shm provider tidies up */

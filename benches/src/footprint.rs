@@ -55,6 +55,11 @@ fn take(world: &World) -> [Option<f64>; 4] {
     [kibibytes(&status, "VmRSS:"), kibibytes(&status, "VmPTE:"), descriptors, Some(window)]
 }
 
+/// Resident memory of this process, if the kernel says.
+pub fn resident() -> Option<f64> {
+    kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
 /// A line of `/proc/PID/status`, in bytes.
 fn kibibytes(status: &str, name: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::figure::Figures;
 use crate::timing::Effort;
 use crate::{
-    accumulate, alignment, arrays, barrier, cached, footprint, idle, matmul, meeting, messages, passing, small, start,
-    strided, threads,
+    accumulate, alignment, arrays, barrier, between, between_cache, between_scf, cached, constants, footprint, idle,
+    matmul, meeting, messages, passing, small, start, strided, threads,
 };
 
 /// The longest a job may take.
@@ -28,11 +28,15 @@ pub struct Configuration {
     /// Whether one round of a run is enough: for what does not drift, or takes long.
     pub once: bool,
     ranks: usize,
+    /// The virtual nodes that they are split into.
+    nodes: usize,
     bind: Bind,
     settings: &'static [(&'static str, &'static str)],
     /// How many times it is started in a round; the median counts.
     starts: usize,
     measure: fn(&World, Effort, &mut Figures) -> Result<()>,
+    /// What is run instead, if it is another program of ours.
+    instead: Option<fn(bool) -> Result<Figures>>,
     /// What follows from the figures of all rounds, such as the worst of many.
     pub summarize: fn(&mut Figures),
 }
@@ -42,15 +46,17 @@ const PAIR: Configuration = Configuration {
     name: "",
     once: false,
     ranks: 2,
+    nodes: 1,
     bind: Bind::Core,
     settings: &[],
     starts: 1,
     measure: |_, _, _| Ok(()),
+    instead: None,
     summarize: |_| {},
 };
 
 /// The settings that are made for every job, whatever the environment says: the defaults.
-pub const DEFAULTS: [(&str, &str); 11] = [
+pub const DEFAULTS: [(&str, &str); 12] = [
     ("ARMCI_PROTOCOL", "rma"),
     ("ARMCI_PROGRESS", "thread"),
     ("ARMCI_SPIN", ""),
@@ -59,13 +65,14 @@ pub const DEFAULTS: [(&str, &str); 11] = [
     ("ARMCI_CONFLICTS", ""),
     ("ARMCI_RESOLVE", ""),
     ("ARMCI_REGION_CACHE", ""),
+    ("ARMCI_FABRIC", ""),
     ("ARMCI_STATS", ""),
     ("ARMCI_TRACE", ""),
     ("ARMCI_CHECK", ""),
 ];
 
 /// What is measured for the table.
-pub static JOBS: [Configuration; 18] = [
+pub static JOBS: [Configuration; 23] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
@@ -168,7 +175,20 @@ pub static JOBS: [Configuration; 18] = [
         measure: |world, _, figures| footprint::measure(world, figures),
         ..PAIR
     },
+    Configuration { name: "between", measure: between::measure, summarize: between::summarize, ..APART },
+    Configuration { name: "between-core", bind: Bind::None, measure: between::served_on_its_own_core, ..APART },
+    Configuration {
+        name: "between-cache",
+        settings: &[between::FABRIC, ("ARMCI_REGION_CACHE", between_cache::CAPACITY)],
+        measure: between_cache::measure,
+        ..APART
+    },
+    Configuration { name: "between-model", measure: constants::measure, summarize: constants::predict, ..APART },
+    Configuration { name: "between-scf", instead: Some(between_scf::run), summarize: between_scf::summarize, ..APART },
 ];
+
+/// A pair of ranks that share no memory.
+const APART: Configuration = Configuration { nodes: 2, settings: &[between::FABRIC], ..PAIR };
 
 /// What is measured for the sweep.
 pub static SWEEP_JOB: Configuration = Configuration {
@@ -176,6 +196,13 @@ pub static SWEEP_JOB: Configuration = Configuration {
     measure: |world, effort, figures| contiguous::measure(world, effort, &SWEEP, figures),
     ..PAIR
 };
+
+/// The configurations of this name, and of its parts, such as `between` and `between-cache`.
+pub fn of(name: &str) -> Vec<&'static Configuration> {
+    let part =
+        |job: &&Configuration| job.name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    JOBS.iter().filter(part).collect()
+}
 
 /// The configuration of this name.
 ///
@@ -192,7 +219,8 @@ impl Configuration {
     /// # Errors
     /// If the job fails, takes too long, or prints something else.
     pub fn run(&self, quick: bool) -> Result<Figures> {
-        let starts: Result<Vec<Figures>> = (0..self.starts).map(|_| self.start(quick)).collect();
+        let start = |_| self.instead.map_or_else(|| self.start(quick), |run| run(quick));
+        let starts: Result<Vec<Figures>> = (0..self.starts).map(start).collect();
         Ok(Figures::median_of(&starts?))
     }
 
@@ -203,6 +231,7 @@ impl Configuration {
             arguments.push("--quick");
         }
         let mut job = Job::this_program(self.ranks)?
+            .nodes(self.nodes)?
             .only_args(arguments)
             .env(start::VARIABLE, begin)
             .bind(self.bind)

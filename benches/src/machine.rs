@@ -6,7 +6,7 @@ use crate::counter::PACE;
 use crate::figure::Figures;
 use crate::line::{self, Cores};
 use crate::timing::Effort;
-use crate::{limits, wake};
+use crate::{limits, tcp, wake};
 
 /// Measures every limit that a row refers to.
 pub fn measure(cores: Cores, effort: Effort) -> Figures {
@@ -22,6 +22,7 @@ pub fn measure(cores: Cores, effort: Effort) -> Figures {
     figures.add("served_paced", wake::served(cores, effort.window, Some(PACE)));
     figures.add("barrier_2", wake::barrier_of_two(cores, effort.samples));
     figures.add("barrier_8", wake::barrier_of_eight(effort.samples));
+    figures.add("tcp_8", tcp::round_trip(cores, effort.samples));
     figures
 }
 

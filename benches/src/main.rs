@@ -19,9 +19,14 @@ mod alignment;
 mod arrays;
 mod barrier;
 mod beside;
+mod between;
+mod between_cache;
+mod between_rows;
+mod between_scf;
 mod cached;
 mod client_rows;
 mod command;
+mod constants;
 mod contiguous;
 mod counter;
 mod error;
@@ -49,6 +54,7 @@ mod start;
 mod strided;
 mod sweep;
 mod table;
+mod tcp;
 mod threads;
 mod timing;
 mod wake;
@@ -113,7 +119,8 @@ enum Action {
 
 /// What `--only` knows.
 fn names() -> impl Iterator<Item = &'static str> {
-    jobs::JOBS.iter().map(|job| job.name).chain(SETS.iter().map(|set| set.name))
+    let sets = SETS.iter().map(|set| set.name).filter(|name| jobs::of(name).is_empty());
+    jobs::JOBS.iter().map(|job| job.name).chain(sets)
 }
 
 fn main() -> ExitCode {

@@ -42,6 +42,17 @@ pub enum Link {
     MpiPr(Links),
 }
 
+/// An MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    /// None.
+    None,
+    /// Open MPI.
+    Open,
+    /// MPICH.
+    Mpich,
+}
+
 /// A library, and our program for it.
 #[derive(Debug)]
 pub struct Library {
@@ -51,8 +62,8 @@ pub struct Library {
     pub sources: &'static [Source],
     /// Headers to find before others.
     pub headers: &'static [Source],
-    /// Whether the program uses an MPI.
-    pub mpi: bool,
+    /// Which MPI the program uses.
+    pub mpi: Mpi,
     /// How it is compiled.
     pub options: &'static [&'static str],
     /// How it is linked.
@@ -73,6 +84,10 @@ pub enum Start {
     },
     /// Ours, which binds them to cores.
     ArmciRun,
+    /// MPICH's launcher, which binds them to cores, and the ranks are told that they share no memory.
+    MpiexecApart,
+    /// The program itself starts who else it needs.
+    Alone,
 }
 
 /// What a library's program measures, and how it is started for that.
@@ -162,7 +177,11 @@ impl Peer {
             fs::write(here.join(file), text).map_err(|error| format!("cannot write {file}: {error}"))?;
         }
         let (options, links) = library.found(here, places)?;
-        let compiler = if library.mpi { open_mpi(["mpicc.openmpi", "mpicc"])? } else { "cc" };
+        let compiler = match library.mpi {
+            Mpi::None => "cc",
+            Mpi::Open => open_mpi(["mpicc.openmpi", "mpicc"])?,
+            Mpi::Mpich => "mpicc.mpich",
+        };
         let mut said = String::new();
         for link in links {
             let mut command = Command::new(compiler);
@@ -196,13 +215,16 @@ impl Peer {
                     command.arg("--allow-run-as-root");
                 }
                 command.args(["-n", &program.ranks.to_string()]).arg(file).args(arguments).envs(DEFAULTS);
-                let ran = run(&mut command, self.directory.path(), LIMIT)?;
-                let status = ran.status.ok_or_else(|| format!("{what} did not end within {} s", LIMIT.as_secs()))?;
-                if !status.success() {
-                    return Err(format!("{what} failed ({status}): {}", first_line(&ran.stderr)));
-                }
-                ran.stdout
+                self.ran(&mut command, &what)?
             }
+            Start::MpiexecApart => {
+                let mut command = Command::new("mpiexec.mpich");
+                command.args(["-bind-to", "core", "-n", &program.ranks.to_string()]).arg(file).args(arguments);
+                // By way of the loopback interface, whatever both could do else.
+                command.env("MPIR_CVAR_NOLOCAL", "1").env("UCX_TLS", "tcp,self");
+                self.ran(&mut command, &what)?
+            }
+            Start::Alone => self.ran(Command::new(file).args(arguments), &what)?,
             Start::ArmciRun => {
                 let job = Job::new(program.ranks, file).map_err(|error| error.to_string())?;
                 let job = job.args(arguments).bind(Bind::Core).no_input(true).quiet(true).timeout(LIMIT);
@@ -216,6 +238,18 @@ impl Peer {
             }
         };
         Figures::parse(&stdout).map_err(|error| error.to_string())
+    }
+}
+
+impl Peer {
+    /// Runs a command, and returns what it printed.
+    fn ran(&self, command: &mut Command, what: &str) -> Result<String, String> {
+        let ran = run(command, self.directory.path(), LIMIT)?;
+        let status = ran.status.ok_or_else(|| format!("{what} did not end within {} s", LIMIT.as_secs()))?;
+        if !status.success() {
+            return Err(format!("{what} failed ({status}): {}", first_line(&ran.stderr)));
+        }
+        Ok(ran.stdout)
     }
 }
 

@@ -3,7 +3,8 @@
 //! The same source is linked with a peer's library and with ours: what differs between two columns is the library
 //! alone. A figure's name has the program's prefix, so that one source may be run in several ways.
 
-use crate::peer::{HOW_TO_INSTALL, Library, Link, Program, Source, Start};
+use crate::between_rows;
+use crate::peer::{HOW_TO_INSTALL, Library, Link, Mpi, Program, Source, Start};
 
 const ARMCI_C: Source = ("armci.c", include_str!("../peers/armci.c"));
 const GLOBAL_ARRAYS_C: Source = ("global_arrays.c", include_str!("../peers/global_arrays.c"));
@@ -40,7 +41,7 @@ static ARMCI_MPI: Library = Library {
     name: "ARMCI-MPI",
     sources: &[ARMCI_C],
     headers: &[],
-    mpi: true,
+    mpi: Mpi::Open,
     options: &[],
     link: Link::Installed(&[&["-larmci-openmpi"]]),
     signs: &["armci.h", "-larmci"],
@@ -57,11 +58,11 @@ static GLOBAL_ARRAYS: Library = Library {
 };
 
 /// What other libraries begin with.
-const ARMCI_MPI_LIKE: Library = Library {
+pub const ARMCI_MPI_LIKE: Library = Library {
     name: "",
     sources: &[],
     headers: &[],
-    mpi: true,
+    mpi: Mpi::Open,
     options: &[],
     link: Link::Installed(&[]),
     signs: &[],
@@ -80,7 +81,7 @@ static OURS_ALONE: Library = Library {
     name: "libarmci without an MPI",
     sources: &[ARMCI_C],
     headers: &OUR_HEADERS,
-    mpi: false,
+    mpi: Mpi::None,
     options: &["-DARMCI_NO_MPI"],
     link: Link::Ours(&[&["-larmci"]]),
     how_to_install: "apt-get install gcc",
@@ -118,7 +119,7 @@ static GLOBAL_ARRAYS_ON_MPI_PR: Library = Library {
 };
 
 /// A peer's program of two ranks, each on its core.
-const PAIR: Program = Program {
+pub const PAIR: Program = Program {
     library: &ARMCI_MPI,
     prefix: "",
     argument: "pair",
@@ -154,7 +155,8 @@ const CLIENT: Program = Program { ours: true, prefix: "c_", argument: "interface
 const ARRAYS_CLIENT: Program = Program { library: &GLOBAL_ARRAYS_ON_OURS, prefix: "ga_", argument: "pair", ..CLIENT };
 
 /// C programs on our library, each beside the same on a peer's.
-pub static SETS: [Set; 2] = [
+pub static SETS: [Set; 3] = [
+    Set { name: "between", programs: &between_rows::PEERS },
     Set {
         name: "c",
         programs: &[

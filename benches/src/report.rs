@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::figure::{Figure, Figures};
 use crate::interrupt;
 use crate::jobs::{self, Configuration, JOBS};
@@ -73,14 +73,17 @@ impl Plan {
     /// # Errors
     /// [`crate::error::Error::Configuration`] if there are none.
     pub fn only(self, name: &str) -> Result<Self> {
-        if let Some(set) = SETS.iter().find(|set| set.name == name) {
-            let with_peer = self.programs.iter().any(|program| !program.ours);
-            let programs = set.programs.iter().filter(|program| program.ours || with_peer).copied().collect();
-            return Ok(Plan { jobs: Vec::new(), programs, ..self });
+        let set = SETS.iter().find(|set| set.name == name);
+        let with_peer = self.programs.iter().any(|program| !program.ours);
+        let programs = match set {
+            Some(set) => set.programs.iter().filter(|program| program.ours || with_peer).copied().collect(),
+            None => self.programs.into_iter().filter(|program| program.prefix.is_empty()).collect(),
+        };
+        let jobs = jobs::of(name);
+        if jobs.is_empty() && set.is_none() {
+            return Err(Error::Configuration(name.into()));
         }
-        let of_set = |program: &Program| !program.prefix.is_empty();
-        let programs = self.programs.into_iter().filter(|program| !of_set(program)).collect();
-        Ok(Plan { jobs: vec![jobs::find(name)?], programs, ..self })
+        Ok(Plan { jobs, programs, ..self })
     }
 }
 

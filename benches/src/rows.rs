@@ -5,7 +5,7 @@
 
 use crate::row::Limit::{Best, Machine, Ours};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
-use crate::{alignment, arrays, client_rows, matmul};
+use crate::{alignment, arrays, between_rows, client_rows, matmul};
 
 const MIB: usize = crate::contiguous::MIB;
 
@@ -378,7 +378,7 @@ static BESIDE_LIMITS: [Group; 12] = [
 
 /// All groups, in order: of our own ranks, then of C programs.
 pub fn groups() -> impl Iterator<Item = &'static Group> {
-    BESIDE_LIMITS.iter().chain(&client_rows::ALL)
+    BESIDE_LIMITS.iter().chain(&between_rows::ALL).chain(&client_rows::ALL)
 }
 
 /// All rows, in order.
@@ -393,4 +393,5 @@ pub const LIMITS: &[(&str, &str, Unit)] = &[
     ("copy_1m", "best copy of 1 MiB, warm", Unit::Rate(MIB)),
     ("copy_dirty", "best copy of 1 MiB, the other core wrote the target last", Unit::Rate(MIB)),
     ("loop_1m", "best y += a x of 1 MiB, warm", Unit::Rate(MIB)),
+    ("tcp_8", "8 bytes there and back by TCP over loopback, both sides spinning", Unit::Time),
 ];
