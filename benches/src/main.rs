@@ -20,6 +20,8 @@ mod arrays;
 mod barrier;
 mod beside;
 mod cached;
+mod ceiling;
+mod cli;
 mod client_rows;
 mod command;
 mod contiguous;
@@ -28,10 +30,12 @@ mod error;
 mod figure;
 mod footprint;
 mod held;
+mod here;
 mod idle;
 mod interrupt;
 mod jobs;
 mod json;
+mod kernel;
 mod limits;
 mod line;
 mod machine;
@@ -41,12 +45,18 @@ mod messages;
 mod passing;
 mod peer;
 mod programs;
+mod record;
 mod report;
 mod row;
 mod rows;
+mod run;
+mod setup;
+mod show;
 mod small;
 mod start;
+mod stats;
 mod strided;
+mod study;
 mod sweep;
 mod table;
 mod threads;
@@ -55,66 +65,17 @@ mod wake;
 mod ways;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser};
 
+use cli::{Action, Arguments};
 use error::{Error, Result};
 use peer::Places;
-use programs::SETS;
 use report::{Plan, Report};
 use table::Verdict;
 use timing::Effort;
-
-/// Measures the runtime beside the machine's own limits, ARMCI-MPI and Global Arrays on Open MPI, and prints a table.
-#[derive(Debug, Parser)]
-#[command(name = "armci-bench", version, about)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Option<Action>,
-    /// One short round: to see that everything works.
-    #[arg(long, global = true)]
-    quick: bool,
-    /// Only this job of ours, or these C programs: to look into something. Not for the sweep, which has one job.
-    #[arg(long, value_name = "JOB", value_parser = PossibleValuesParser::new(names()))]
-    only: Option<String>,
-    /// Leave the peer out.
-    #[arg(long, global = true)]
-    no_peer: bool,
-    /// The library whose C interface is measured, if not the libarmci.so beside this program.
-    #[arg(long, value_name = "FILE")]
-    libarmci: Option<PathBuf>,
-    /// The prefix of a Global Arrays that was built for Open MPI with `./configure --with-mpi-pr`, to measure beside.
-    #[arg(long, value_name = "DIR")]
-    mpi_pr: Option<PathBuf>,
-    /// Write all figures to this file.
-    #[arg(long, global = true, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Exit with 1 if a default path is slower than the peer, or a limit is exceeded; with 3 if the peer or a figure
-    /// is missing, so that something could not be checked. Needs the whole table.
-    #[arg(long, conflicts_with_all = ["only", "no_peer"])]
-    check: bool,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// Put and get from 8 bytes to 4 MiB.
-    Sweep,
-    /// What the program starts its own ranks with.
-    #[command(hide = true)]
-    Rank {
-        /// Which configuration.
-        name: String,
-    },
-}
-
-/// What `--only` knows.
-fn names() -> impl Iterator<Item = &'static str> {
-    jobs::JOBS.iter().map(|job| job.name).chain(SETS.iter().map(|set| set.name))
-}
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
@@ -136,12 +97,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let with_peer = !arguments.no_peer;
     let (mut plan, render): (Plan, fn(&Report) -> String) = match &arguments.command {
         Some(Action::Rank { name }) => return be_a_rank(name, effort),
+        Some(Action::Member { setup }) => return setup::Setup::be_a_rank(setup).map(|()| ExitCode::SUCCESS),
         Some(Action::Sweep) if arguments.check || arguments.only.is_some() => {
             let why = "--check and --only are for the table, not for the sweep";
             Arguments::command().error(ErrorKind::ArgumentConflict, why).exit()
         }
         Some(Action::Sweep) => (sweep::plan(with_peer), sweep::render),
         None => (Plan::table(with_peer), table::render),
+        Some(action) => return study(action, arguments),
     };
     if let Some(only) = &arguments.only {
         plan = plan.only(only)?;
@@ -155,9 +118,29 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let (code, remark) = if arguments.check { check(&report) } else { (0, String::new()) };
     let text = render(&report) + &remark;
-    let source = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
-    source.map_err(|source| Error::System { call: "write to standard output", source })?;
+    say(&text)?;
     Ok(ExitCode::from(code))
+}
+
+/// Writes to standard output; who closed it hears nothing, and we say so.
+fn say(text: &str) -> Result<()> {
+    let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    written.map_err(|source| Error::System { call: "write to standard output", source })
+}
+
+/// One of the papers' measurements, or the machine's limits.
+fn study(action: &Action, arguments: &Arguments) -> Result<ExitCode> {
+    interrupt::listen();
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let document = match action.study() {
+        Some((name, wanted)) => run::one(name, &wanted.with_quick(arguments.quick), command)?,
+        None => run::limits(arguments.quick, command)?,
+    };
+    if let Some(path) = &arguments.json {
+        document.write(path)?;
+    }
+    say(&show::render(&document))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The exit code of `--check`, and what to say about it: 1, something is worse than it may be; 3, something could not
