@@ -154,6 +154,31 @@ pub enum Action {
     Matmul(Problem),
     /// What the machine allows between two cores.
     Limits,
+    /// What else is installed, in the same run: ARMCI-MPI, Global Arrays, Open MPI's and MPICH's RMA, bare libfabric.
+    Peers,
+    /// Paper 003's equations with constants measured here: predicted beside measured, and of 10^3 to 10^6 ranks.
+    Model {
+        /// Take the figures of this file of records instead of measuring.
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Everything, as one page with pictures: needs --json FILE, and writes FILE's .html and .csv beside it.
+    Report,
+    /// Draw the page of a file of records again.
+    Page {
+        /// The file that --json wrote; its .html and .csv are written beside it.
+        file: PathBuf,
+    },
+    /// Hold a second run against a first; exits with 1 if something became slower by more than noise.
+    Compare {
+        /// The first run's file.
+        before: PathBuf,
+        /// The second's.
+        after: PathBuf,
+        /// By how much figures may differ: 0.1 is a tenth.
+        #[arg(long, default_value = "0.1", value_parser = positive)]
+        noise: f64,
+    },
     /// What the program starts the table's ranks with.
     #[command(hide = true)]
     Rank {

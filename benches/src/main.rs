@@ -7,6 +7,15 @@
 //!                   +-- table, json
 //! ```
 //!
+//! Beside the table, a command for each of the papers' measurements: `study/` and `kernel/`, whose jobs yield records.
+//!
+//! ```text
+//!   armci-bench CMD ---- run ----+-- study, kernel   jobs of its own ranks: records
+//!               |                +-- ceiling         the machine's limits, as they are asked for
+//!               +---- model      equations, from records
+//!               +---- report     all of it and the table: page (pictures by plot), JSON, CSV; compare holds two apart
+//! ```
+//!
 //! The table comes in groups: what its peers do too, then what is held against something measured in the same
 //! process, on the same memory, in turn with ours. `--only JOB` takes one configuration's figures alone.
 //!
@@ -24,11 +33,13 @@ mod ceiling;
 mod cli;
 mod client_rows;
 mod command;
+mod compare;
 mod contiguous;
 mod counter;
 mod error;
 mod figure;
 mod footprint;
+mod full;
 mod held;
 mod here;
 mod idle;
@@ -42,8 +53,12 @@ mod machine;
 mod matmul;
 mod meeting;
 mod messages;
+mod model;
+mod page;
 mod passing;
 mod peer;
+mod peers;
+mod plot;
 mod programs;
 mod record;
 mod report;
@@ -73,7 +88,9 @@ use clap::{CommandFactory, Parser};
 use cli::{Action, Arguments};
 use error::{Error, Result};
 use peer::Places;
+use record::Document;
 use report::{Plan, Report};
+use study::Wanted;
 use table::Verdict;
 use timing::Effort;
 
@@ -132,9 +149,47 @@ fn say(text: &str) -> Result<()> {
 fn study(action: &Action, arguments: &Arguments) -> Result<ExitCode> {
     interrupt::listen();
     let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let document = match action.study() {
-        Some((name, wanted)) => run::one(name, &wanted.with_quick(arguments.quick), command)?,
-        None => run::limits(arguments.quick, command)?,
+    let quick = arguments.quick;
+    let places = || Places { libarmci: arguments.libarmci.clone(), mpi_pr: arguments.mpi_pr.clone() };
+    let document = match action {
+        Action::Report => return report(arguments, places(), command),
+        Action::Page { file } => {
+            full::write(&Document::read(file)?, file)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Action::Compare { before, after, noise } => {
+            let (text, worse) = compare::render(&Document::read(before)?, &Document::read(after)?, *noise);
+            say(&text)?;
+            return Ok(ExitCode::from(u8::from(worse)));
+        }
+        Action::Limits => run::limits(quick, command)?,
+        Action::Model { from: Some(file) } => {
+            let measured = Document::read(file)?;
+            Document { records: model::records(&measured.records)?, command, ..measured }
+        }
+        Action::Model { from: None } => {
+            let wanted = Wanted { quick, ..Wanted::default() };
+            let mut measured = run::several(&model::NEEDED, &wanted, command)?;
+            measured.records = model::records(&measured.records)?;
+            measured
+        }
+        Action::Peers => {
+            let mut machine = here::describe();
+            let (records, missing) = peers::take(quick, places())?;
+            here::look(&mut machine);
+            if let Some(path) = &arguments.json {
+                let document = Document { machine, command, missing: missing.clone(), records: records.clone() };
+                document.write(path)?;
+            }
+            say(&peers::render(&records, &missing))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        action => match action.study() {
+            Some((name, wanted)) => run::one(name, &wanted.with_quick(quick), command)?,
+            None => {
+                return Err(Error::Asked("this command starts the ranks of a benchmark; it is not for users".into()));
+            }
+        },
     };
     if let Some(path) = &arguments.json {
         document.write(path)?;
@@ -170,6 +225,29 @@ fn check(report: &Report) -> (u8, String) {
 fn be_a_rank(name: &str, effort: Effort) -> Result<ExitCode> {
     jobs::find(name)?.be_a_rank(effort)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Everything, as a page.
+fn report(arguments: &Arguments, places: Places, command: String) -> Result<ExitCode> {
+    let Some(path) = &arguments.json else {
+        let why = "report needs --json FILE: the page and the CSV are written beside it";
+        Arguments::command().error(ErrorKind::MissingRequiredArgument, why).exit()
+    };
+    let (document, failed) = full::take(arguments.quick, !arguments.no_peer, places, command)?;
+    full::write(&document, path)?;
+    let asked = document.records.iter().filter(|record| record.target.is_some());
+    let (mut met, mut not) = (0, String::new());
+    for record in asked {
+        match record.met {
+            Some(false) => not += &format!("not met: {} {}\n", record.id, show::cells(record)[8]),
+            Some(true) => met += 1,
+            None => {}
+        }
+    }
+    let missing: String = document.missing.iter().map(|line| format!("missing: {line}\n")).collect();
+    let page = path.with_extension("html");
+    say(&format!("{not}{missing}{met} targets met; the page is {}\n", page.display()))?;
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 #[cfg(test)]

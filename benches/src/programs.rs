@@ -3,10 +3,12 @@
 //! The same source is linked with a peer's library and with ours: what differs between two columns is the library
 //! alone. A figure's name has the program's prefix, so that one source may be run in several ways.
 
-use crate::peer::{HOW_TO_INSTALL, Library, Link, Program, Source, Start};
+use crate::peer::{HOW_TO_INSTALL, Library, Link, Mpi, Program, Source, Start};
 
 const ARMCI_C: Source = ("armci.c", include_str!("../peers/armci.c"));
 const GLOBAL_ARRAYS_C: Source = ("global_arrays.c", include_str!("../peers/global_arrays.c"));
+const MPI_RMA_C: Source = ("mpi_rma.c", include_str!("../peers/mpi_rma.c"));
+const LIBFABRIC_C: Source = ("libfabric.c", include_str!("../peers/libfabric.c"));
 const NOTHING_C: Source = ("nothing.c", include_str!("../peers/nothing.c"));
 const OUR_HEADERS: [Source; 2] = [
     ("armci.h", include_str!("../../ffi/include/armci.h")),
@@ -40,7 +42,7 @@ static ARMCI_MPI: Library = Library {
     name: "ARMCI-MPI",
     sources: &[ARMCI_C],
     headers: &[],
-    mpi: true,
+    mpi: Mpi::Open,
     options: &[],
     link: Link::Installed(&[&["-larmci-openmpi"]]),
     signs: &["armci.h", "-larmci"],
@@ -61,7 +63,7 @@ const ARMCI_MPI_LIKE: Library = Library {
     name: "",
     sources: &[],
     headers: &[],
-    mpi: true,
+    mpi: Mpi::Open,
     options: &[],
     link: Link::Installed(&[]),
     signs: &[],
@@ -80,7 +82,7 @@ static OURS_ALONE: Library = Library {
     name: "libarmci without an MPI",
     sources: &[ARMCI_C],
     headers: &OUR_HEADERS,
-    mpi: false,
+    mpi: Mpi::No,
     options: &["-DARMCI_NO_MPI"],
     link: Link::Ours(&[&["-larmci"]]),
     how_to_install: "apt-get install gcc",
@@ -117,6 +119,31 @@ static GLOBAL_ARRAYS_ON_MPI_PR: Library = Library {
     ..ARMCI_MPI_LIKE
 };
 
+/// MPI's own one-sided operations.
+static OPEN_MPI_RMA: Library = Library { name: "Open MPI RMA", sources: &[MPI_RMA_C], link: HERE, ..ARMCI_MPI_LIKE };
+static MPICH_RMA: Library = Library {
+    name: "MPICH RMA",
+    sources: &[MPI_RMA_C],
+    mpi: Mpi::Mpich,
+    link: HERE,
+    how_to_install: "apt-get install libmpich-dev mpich",
+    ..ARMCI_MPI_LIKE
+};
+
+/// What is below us between nodes.
+static LIBFABRIC: Library = Library {
+    name: "libfabric",
+    sources: &[LIBFABRIC_C],
+    mpi: Mpi::No,
+    link: Link::Installed(&[&["-lfabric"]]),
+    signs: &["rdma/fabric.h", "-lfabric"],
+    how_to_install: "apt-get install libfabric-dev gcc",
+    ..ARMCI_MPI_LIKE
+};
+
+/// Nothing but what the compiler links by itself.
+const HERE: Link = Link::Installed(&[&[]]);
+
 /// A peer's program of two ranks, each on its core.
 const PAIR: Program = Program {
     library: &ARMCI_MPI,
@@ -138,6 +165,19 @@ pub static PROGRAMS: [Program; 5] = [
 
 /// What is measured for the sweep.
 pub static SWEEP: Program = Program { argument: "sweep", ..PAIR };
+
+/// What `armci-bench peers` runs beyond the table's programs: each with a prefix of its own.
+pub static BEYOND: [Program; 3] = [
+    Program { library: &OPEN_MPI_RMA, prefix: "openmpi_rma_", argument: "rma", ..PAIR },
+    Program { library: &MPICH_RMA, prefix: "mpich_rma_", argument: "rma", start: Start::Mpiexec, ..PAIR },
+    Program {
+        library: &LIBFABRIC,
+        prefix: "libfabric_",
+        argument: "tcp",
+        start: Start::Itself(&["tcp;ofi_rxm", "lo"]),
+        ..PAIR
+    },
+];
 
 /// Programs that are run together, under a name for `--only`.
 #[derive(Debug)]

@@ -54,10 +54,20 @@ fn in_words(job: &Setup) -> String {
 /// # Errors
 /// As [`measure`].
 pub fn one(name: &str, wanted: &Wanted, command: String) -> Result<Document> {
+    several(&[name], wanted, command)
+}
+
+/// Runs several.
+///
+/// # Errors
+/// As [`measure`].
+pub fn several(names: &[&str], wanted: &Wanted, command: String) -> Result<Document> {
     let effort = if wanted.quick { Effort::QUICK } else { Effort::FULL };
-    let (mut machine, mut ceiling) = (here::describe(), Ceiling::new(effort)?);
-    // Unlike `eprintln!`, no panic where nobody reads it.
-    let mut records = measure(name, wanted, |job| drop(writeln!(std::io::stderr(), "{job}")))?;
+    let (mut machine, mut ceiling, mut records) = (here::describe(), Ceiling::new(effort)?, Vec::new());
+    for name in names {
+        // Unlike `eprintln!`, no panic where nobody reads it.
+        records.extend(measure(name, wanted, |job| drop(writeln!(std::io::stderr(), "{job}")))?);
+    }
     ceiling.apply(&mut records);
     here::look(&mut machine);
     Ok(Document { machine, command, missing: Vec::new(), records })

@@ -171,11 +171,6 @@ impl Notes {
         }
     }
 
-    /// What there is.
-    pub fn records(&self) -> &[Record] {
-        &self.0
-    }
-
     fn print(&self) -> Result<()> {
         use std::io::Write;
         let mut text = String::new();
