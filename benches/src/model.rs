@@ -196,7 +196,9 @@ pub fn records(measured: &[Record]) -> Result<Vec<Record>> {
     beside("model/9_strided_get", "strided/get", "rma", "row bytes", &|row| constants.strided((1 << 20) as f64, row));
     beside("model/counter_draw", "rmw/owner_waits", "rma", "ranks", &|ranks| constants.draw_among(ranks));
     for ranks in [1e3, 1e4, 1e5, 1e6] {
-        let mut far = |id: &str, value: f64, unit: &str| records.push(predicted(id, value, unit).at("ranks", ranks));
+        let mut far = |id: &str, value: f64, unit: &str| {
+            records.push(Record { ranks: ranks as usize, ..predicted(id, value, unit).at("ranks", ranks) });
+        };
         let contexts = constants.context_space(RHO);
         let endpoints = constants.endpoint_space(ranks, RHO);
         let regions = |kept: f64| constants.region_space(TAU, SIGMA, ranks, kept);

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::report::Report;
+use crate::report::{Circumstances, Report};
 use crate::row::Unit;
 use crate::rows::rows;
 use crate::stats::Stats;
@@ -303,7 +303,12 @@ pub fn of_table(report: &Report) -> Vec<Record> {
             }),
             _ => None,
         };
+        // What follows from several figures is a pair's.
+        let circumstances = report.circumstances.get(row.name).copied().unwrap_or(Circumstances::of(2));
         Some(Record {
+            ranks: circumstances.ranks,
+            protocol: circumstances.protocol.into(),
+            progress: circumstances.progress.into(),
             id: format!("table/{}", row.name),
             value: convert(figure.median),
             unit: unit.into(),
@@ -364,10 +369,13 @@ mod tests {
         let mut report = Report::default();
         report.ours.add("add_served", Some(Figure::single(26e3)));
         report.ours.add("put_8", Some(Figure::single(5.0)));
+        let by_message = Circumstances { protocol: "rmw=am", ..Circumstances::of(2) };
+        report.circumstances.insert("add_served".into(), by_message);
         report.peer.add("put_8", Some(Figure::single(70.0)));
         let records = of_table(&report);
         let of = |id: &str| records.iter().find(|record| record.id == id).unwrap();
         assert_eq!((of("table/add_served").target, of("table/add_served").met), (Some(25e3), Some(false)));
+        assert_eq!((of("table/add_served").ranks, &*of("table/add_served").protocol), (2, "rmw=am"));
         assert_eq!((of("table/put_8").met, of("table/put_8").ratio), (Some(true), Some(14.0)));
     }
 }
