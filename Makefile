@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages build demo test test-nodes ga-tests nwchem-test models lint bench doc install
+.PHONY: help packages build demo test test-nodes ga-tests nwchem-test models lint bench report doc install
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,11 @@ bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global
 	@scripts/install-packages peers && scripts/install-packages fabric && scripts/install-packages launchers || echo "going on without the peers"
 	@$(CARGO) build --release -p benches -p armci-ffi -p scf
 	@$(TARGET)/release/armci-bench
+
+report: packages ## everything as one page with pictures: report.html, .json, .csv (REPORT=FILE.json, QUICK=--quick)
+	@scripts/install-packages peers || echo "going on without the peers"
+	@$(CARGO) build --release -p benches -p armci-ffi -p scf
+	@$(TARGET)/release/armci-bench report $(QUICK) --json $(or $(REPORT),report.json)
 
 doc: packages ## the documentation of all crates
 	$(CARGO) doc --workspace --no-deps

@@ -1,35 +1,27 @@
-/* The peer between nodes that most programs have: an MPI's one-sided operations. Rank 1 reads, writes and counts in rank
- * 0's window, while that waits in the library and while it computes; what is under way then is complete when it calls in
- * again. Prints lines such as {"name":"get_8","median":15000.0,"p99":21000.0}, in nanoseconds per call.
+/* MPI's own one-sided operations, passive target, on whichever MPI it is compiled with: rank 1 works on what rank 0 has
+ * allocated with its window, while rank 0 waits in a barrier, or computes. Prints lines such as
+ * {"name":"put_8","median":4.1,"p99":4.4}, in nanoseconds per call. Each operation is completed there (flush).
  *
- * usage: mpi_rma far SAMPLES MILLISECONDS, by two ranks that share no memory, or are told so
+ * usage: mpi_rma rma SAMPLES WINDOW_MS
  */
 #include <mpi.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { MIB = 1 << 20, MOST = 100000 };
+enum { MIB = 1 << 20, MOST_SAMPLES = 1 << 18 };
 
-/* How long the owner computes between two calls: what a task of some size takes. */
-static const double PIECE = 0.3;
+static int rank, samples;
+static double window_ns;
+static double *taken; /* ns per call */
+static char *mine;
+static MPI_Win win;
 
-static int rank;
-static char *memory, *local;
-static MPI_Win window;
-static double taken[MOST];
-
-static void get_8(void) { MPI_Get(local, 8, MPI_BYTE, 0, 0, 8, MPI_BYTE, window); }
-static void put_8(void) { MPI_Put(local, 8, MPI_BYTE, 0, 0, 8, MPI_BYTE, window); }
-static void get_1m(void) { MPI_Get(local, MIB, MPI_BYTE, 0, 0, MIB, MPI_BYTE, window); }
-static void put_1m(void) { MPI_Put(local, MIB, MPI_BYTE, 0, 0, MIB, MPI_BYTE, window); }
-static void acc_1m(void) {
-    MPI_Accumulate(local, MIB / 8, MPI_DOUBLE, 0, 0, MIB / 8, MPI_DOUBLE, MPI_SUM, window);
-}
-static void add(void) {
-    static int64_t one = 1, found;
-    MPI_Fetch_and_op(&one, &found, MPI_INT64_T, 0, MIB, MPI_SUM, window);
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -40,73 +32,91 @@ static int ascending(const void *a, const void *b) {
 static void report(const char *name, int count) {
     if (count == 0) return;
     qsort(taken, count, sizeof *taken, ascending);
-    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2] * 1e9, taken[count * 99L / 100] * 1e9);
+    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2], taken[count * 99L / 100]);
     fflush(stdout);
 }
 
-/* So many, or as many as there is time for. */
-static void measure(const char *name, void (*operation)(void), int samples, double seconds) {
-    int count = 0;
-    double end = MPI_Wtime() + seconds;
-    for (int i = -samples / 10 - 2; i < samples && (i < 1 || MPI_Wtime() < end); i++) {
-        double start = MPI_Wtime();
-        operation();
-        MPI_Win_flush(0, window);
-        if (i >= 0 && count < MOST) taken[count++] = MPI_Wtime() - start;
+static void put(int bytes) {
+    MPI_Put(mine, bytes, MPI_BYTE, 0, 0, bytes, MPI_BYTE, win);
+    MPI_Win_flush(0, win);
+}
+static void get(int bytes) {
+    MPI_Get(mine, bytes, MPI_BYTE, 0, 0, bytes, MPI_BYTE, win);
+    MPI_Win_flush(0, win);
+}
+static void add(int bytes) {
+    MPI_Accumulate(mine, bytes / 8, MPI_DOUBLE, 0, 0, bytes / 8, MPI_DOUBLE, MPI_SUM, win);
+    MPI_Win_flush(0, win);
+}
+static void draw(int bytes) {
+    long one = 1, found;
+    (void)bytes;
+    MPI_Fetch_and_op(&one, &found, MPI_LONG, 0, 0, MPI_SUM, win);
+    MPI_Win_flush(0, win);
+}
+
+static void sample(const char *name, void (*call)(int), int bytes, int count, int batch) {
+    int warm = count / 10 + 2;
+    for (int i = 0; i < warm + count; i++) {
+        double start = now();
+        for (int j = 0; j < batch; j++) call(bytes);
+        if (i >= warm) taken[i - warm] = (now() - start) / batch;
     }
     report(name, count);
 }
 
-/* While the owner computes, piece by piece: so many pieces, so one operation or more each. */
-static void while_computing(const char *name, void (*operation)(void), int pieces) {
+/* Rank 0 computes and calls nobody; rank 1 draws, at least once, however long that takes. */
+static void owner_computing(void) {
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int piece = 0; piece < pieces; piece++) {
-        if (rank == 0) {
-            for (double end = MPI_Wtime() + PIECE; MPI_Wtime() < end;) {}
-            int flag;
-            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-        } else {
-            /* In the midst of a piece. */
-            for (double end = MPI_Wtime() + PIECE / 100; MPI_Wtime() < end;) {}
-            double start = MPI_Wtime();
-            operation();
-            MPI_Win_flush(0, window);
-            taken[piece] = MPI_Wtime() - start;
+    double begin = now();
+    if (rank == 0) {
+        volatile double x = 1.0;
+        while (now() - begin < window_ns) x = x * 0.999999 + 1e-6;
+    } else {
+        int count = 0;
+        while (count < MOST_SAMPLES && (count == 0 || now() - begin < window_ns * 0.9)) {
+            double start = now();
+            draw(0);
+            taken[count++] = now() - start;
         }
-        MPI_Barrier(MPI_COMM_WORLD);
+        report("add_busy", count);
     }
-    if (rank == 1) report(name, pieces);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    int size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc != 4 || size != 2) {
-        fprintf(stderr, "usage: mpi_rma far SAMPLES MILLISECONDS, by two ranks\n");
+    if (argc != 4 || strcmp(argv[1], "rma") != 0) {
+        fprintf(stderr, "usage: %s rma SAMPLES WINDOW_MS\n", argv[0]);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    int samples = atoi(argv[2]);
-    double seconds = atof(argv[3]) / 1000;
-    local = calloc(2, MIB);
-    MPI_Win_allocate(2 * MIB, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
-    memset(memory, 0, 2 * MIB);
-    MPI_Win_lock_all(0, window);
+    samples = atoi(argv[2]);
+    window_ns = atof(argv[3]) * 1e6;
+    taken = malloc(MOST_SAMPLES * sizeof *taken);
+    mine = aligned_alloc(4096, MIB);
+    char *theirs;
+    if (samples < 1 || samples * 10 > MOST_SAMPLES || !taken || !mine ||
+        MPI_Win_allocate(MIB, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs, &win) != MPI_SUCCESS) {
+        fprintf(stderr, "%s: no memory, or more than %d samples\n", argv[0], MOST_SAMPLES / 10);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    memset(mine, 0, MIB);
+    memset(theirs, 0, MIB);
+    MPI_Win_lock_all(0, win);
+    MPI_Win_sync(win);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
-        measure("get_8", get_8, samples, seconds);
-        measure("put_8", put_8, samples, seconds);
-        measure("add", add, samples, seconds);
-        measure("get_1m", get_1m, samples / 4, seconds);
-        measure("put_1m", put_1m, samples / 4, seconds);
-        measure("acc_1m", acc_1m, samples / 4, seconds);
+        sample("put_8", put, 8, samples, 100);
+        sample("get_8", get, 8, samples, 100);
+        sample("put_1048576", put, MIB, samples / 4 + 5, 2);
+        sample("get_1048576", get, MIB, samples / 4 + 5, 2);
+        sample("acc_1m", add, MIB, samples / 20 + 5, 1);
+        sample("add_idle", draw, 0, samples, 100);
     }
-    while_computing("add_busy", add, 3);
-    while_computing("get_8_busy", get_8, 3);
-    MPI_Win_unlock_all(window);
-    MPI_Win_free(&window);
+    owner_computing();
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
     MPI_Finalize();
-    free(local);
     return 0;
 }

@@ -8,10 +8,11 @@ use crate::programs::{ARMCI_MPI_LIKE, PAIR};
 use crate::row::Limit::{Machine, Ours, Peer};
 use crate::row::{Anchor, Bound, Group, ROW, Row, Unit};
 
-static LIBFABRIC: Library = Library {
+/// What is below us between nodes.
+pub static LIBFABRIC: Library = Library {
     name: "libfabric",
     sources: &[("libfabric.c", include_str!("../peers/libfabric.c"))],
-    mpi: Mpi::None,
+    mpi: Mpi::No,
     link: Link::Installed(&[&["-lfabric"]]),
     signs: &["rdma/fabric.h", "-lfabric"],
     how_to_install: "apt-get install libfabric-dev",
@@ -20,7 +21,7 @@ static LIBFABRIC: Library = Library {
 
 static MPICH: Library = Library {
     name: "MPICH",
-    sources: &[("mpi_rma.c", include_str!("../peers/mpi_rma.c"))],
+    sources: &[("mpi_far.c", include_str!("../peers/mpi_far.c"))],
     mpi: Mpi::Mpich,
     link: Link::Installed(&[&[]]),
     signs: &["mpi.h", "-lmpich"],

@@ -50,6 +50,31 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A rank printed something else than records, or was told nonsense.
+    #[error("cannot read '{line}': {source}")]
+    Record {
+        /// What there was.
+        line: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A kernel's answer is not right.
+    #[error("the answer is wrong: {0}")]
+    Wrong(String),
+    /// What was asked for cannot be measured.
+    #[error("{0}")]
+    Asked(String),
+    /// A file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw {0}")]
+    Draw(String),
     /// A file could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {

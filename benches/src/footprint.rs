@@ -10,7 +10,8 @@ use armci_core::{Reduce, Region, World};
 use crate::error::Result;
 use crate::figure::{Figure, Figures};
 
-const ALLOCATIONS: usize = 1000;
+/// Allocations between the two looks.
+pub const ALLOCATIONS: usize = 1000;
 /// Bytes of each on each rank.
 const BYTES: usize = 1024;
 

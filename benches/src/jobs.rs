@@ -12,6 +12,7 @@ use crate::contiguous::{self, MIB, SWEEP};
 use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
+use crate::report::Circumstances;
 use crate::timing::Effort;
 use crate::{
     accumulate, alignment, arrays, barrier, between, between_cache, between_scf, cached, constants, footprint, idle,
@@ -214,6 +215,17 @@ pub fn find(name: &str) -> Result<&'static Configuration> {
 }
 
 impl Configuration {
+    /// What is to be said of its figures.
+    pub fn circumstances(&self) -> Circumstances {
+        let set = |wanted: &str| self.settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+        let default = Circumstances::of(self.ranks);
+        Circumstances {
+            protocol: set("ARMCI_PROTOCOL").unwrap_or(default.protocol),
+            progress: set("ARMCI_PROGRESS").unwrap_or(default.progress),
+            ..default
+        }
+    }
+
     /// Starts the ranks, waits for them, and returns what they measured.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::record::{Record, of_table};
 use crate::report::Report;
 use crate::rows::rows;
 use crate::table::{ratio, verdict};
@@ -24,6 +25,8 @@ struct Whole<'a> {
     #[serde(flatten)]
     report: &'a Report,
     rows: Vec<Judged<'a>>,
+    /// The same rows as other benchmarks write them, to be compared.
+    records: Vec<Record>,
 }
 
 /// Writes a report, in nanoseconds and shares.
@@ -39,7 +42,7 @@ pub fn write(report: &Report, path: &Path) -> Result<()> {
         most: row.most(report),
         verdict: verdict(row, report).name(),
     };
-    let whole = Whole { report, rows: rows().map(judge).collect() };
+    let whole = Whole { report, rows: rows().map(judge).collect(), records: of_table(report) };
     let written = serde_json::to_string_pretty(&whole)
         .map_err(std::io::Error::from)
         .and_then(|text| std::fs::write(path, text + "\n"));

@@ -7,6 +7,15 @@
 //!                   +-- table, json
 //! ```
 //!
+//! Beside the table, a command for each of the papers' measurements: `study/` and `kernel/`, whose jobs yield records.
+//!
+//! ```text
+//!   armci-bench CMD ---- run ----+-- study, kernel   jobs of its own ranks: records
+//!               |                +-- ceiling         the machine's limits, as they are asked for
+//!               +---- model      equations, from records
+//!               +---- report     all of it and the table: page (pictures by plot), JSON, CSV; compare holds two apart
+//! ```
+//!
 //! The table comes in groups: what its peers do too, then what is held against something measured in the same
 //! process, on the same memory, in turn with ours. `--only JOB` takes one configuration's figures alone.
 //!
@@ -24,34 +33,50 @@ mod between_cache;
 mod between_rows;
 mod between_scf;
 mod cached;
+mod ceiling;
+mod cli;
 mod client_rows;
 mod command;
+mod compare;
 mod constants;
 mod contiguous;
 mod counter;
 mod error;
 mod figure;
 mod footprint;
+mod full;
 mod held;
+mod here;
 mod idle;
 mod interrupt;
 mod jobs;
 mod json;
+mod kernel;
 mod limits;
 mod line;
 mod machine;
 mod matmul;
 mod meeting;
 mod messages;
+mod model;
+mod page;
 mod passing;
 mod peer;
+mod peers;
+mod plot;
 mod programs;
+mod record;
 mod report;
 mod row;
 mod rows;
+mod run;
+mod setup;
+mod show;
 mod small;
 mod start;
+mod stats;
 mod strided;
+mod study;
 mod sweep;
 mod table;
 mod tcp;
@@ -61,67 +86,19 @@ mod wake;
 mod ways;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser};
 
+use cli::{Action, Arguments};
 use error::{Error, Result};
 use peer::Places;
-use programs::SETS;
+use record::Document;
 use report::{Plan, Report};
+use study::Wanted;
 use table::Verdict;
 use timing::Effort;
-
-/// Measures the runtime beside the machine's own limits, ARMCI-MPI and Global Arrays on Open MPI, and prints a table.
-#[derive(Debug, Parser)]
-#[command(name = "armci-bench", version, about)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Option<Action>,
-    /// One short round: to see that everything works.
-    #[arg(long, global = true)]
-    quick: bool,
-    /// Only this job of ours, or these C programs: to look into something. Not for the sweep, which has one job.
-    #[arg(long, value_name = "JOB", value_parser = PossibleValuesParser::new(names()))]
-    only: Option<String>,
-    /// Leave the peer out.
-    #[arg(long, global = true)]
-    no_peer: bool,
-    /// The library whose C interface is measured, if not the libarmci.so beside this program.
-    #[arg(long, value_name = "FILE")]
-    libarmci: Option<PathBuf>,
-    /// The prefix of a Global Arrays that was built for Open MPI with `./configure --with-mpi-pr`, to measure beside.
-    #[arg(long, value_name = "DIR")]
-    mpi_pr: Option<PathBuf>,
-    /// Write all figures to this file.
-    #[arg(long, global = true, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Exit with 1 if a default path is slower than the peer, or a limit is exceeded; with 3 if the peer or a figure
-    /// is missing, so that something could not be checked. Needs the whole table.
-    #[arg(long, conflicts_with_all = ["only", "no_peer"])]
-    check: bool,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// Put and get from 8 bytes to 4 MiB.
-    Sweep,
-    /// What the program starts its own ranks with.
-    #[command(hide = true)]
-    Rank {
-        /// Which configuration.
-        name: String,
-    },
-}
-
-/// What `--only` knows.
-fn names() -> impl Iterator<Item = &'static str> {
-    let sets = SETS.iter().map(|set| set.name).filter(|name| jobs::of(name).is_empty());
-    jobs::JOBS.iter().map(|job| job.name).chain(sets)
-}
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
@@ -143,12 +120,14 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     let with_peer = !arguments.no_peer;
     let (mut plan, render): (Plan, fn(&Report) -> String) = match &arguments.command {
         Some(Action::Rank { name }) => return be_a_rank(name, effort),
+        Some(Action::Member { setup }) => return setup::Setup::be_a_rank(setup).map(|()| ExitCode::SUCCESS),
         Some(Action::Sweep) if arguments.check || arguments.only.is_some() => {
             let why = "--check and --only are for the table, not for the sweep";
             Arguments::command().error(ErrorKind::ArgumentConflict, why).exit()
         }
         Some(Action::Sweep) => (sweep::plan(with_peer), sweep::render),
         None => (Plan::table(with_peer), table::render),
+        Some(action) => return study(action, arguments),
     };
     if let Some(only) = &arguments.only {
         plan = plan.only(only)?;
@@ -162,9 +141,67 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let (code, remark) = if arguments.check { check(&report) } else { (0, String::new()) };
     let text = render(&report) + &remark;
-    let source = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
-    source.map_err(|source| Error::System { call: "write to standard output", source })?;
+    say(&text)?;
     Ok(ExitCode::from(code))
+}
+
+/// Writes to standard output; who closed it hears nothing, and we say so.
+fn say(text: &str) -> Result<()> {
+    let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    written.map_err(|source| Error::System { call: "write to standard output", source })
+}
+
+/// One of the papers' measurements, or the machine's limits.
+fn study(action: &Action, arguments: &Arguments) -> Result<ExitCode> {
+    interrupt::listen();
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let quick = arguments.quick;
+    let places = || Places { libarmci: arguments.libarmci.clone(), mpi_pr: arguments.mpi_pr.clone() };
+    let document = match action {
+        Action::Report => return report(arguments, places(), command),
+        Action::Page { file } => {
+            full::write(&Document::read(file)?, file)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Action::Compare { before, after, noise } => {
+            let (text, worse) = compare::render(&Document::read(before)?, &Document::read(after)?, *noise);
+            say(&text)?;
+            return Ok(ExitCode::from(u8::from(worse)));
+        }
+        Action::Limits => run::limits(quick, command)?,
+        Action::Model { from: Some(file) } => {
+            let measured = Document::read(file)?;
+            Document { records: model::records(&measured.records)?, command, ..measured }
+        }
+        Action::Model { from: None } => {
+            let wanted = Wanted { quick, ..Wanted::default() };
+            let mut measured = run::several(&model::NEEDED, &wanted, command)?;
+            measured.records = model::records(&measured.records)?;
+            measured
+        }
+        Action::Peers => {
+            let mut machine = here::describe();
+            let (records, missing) = peers::take(quick, places())?;
+            here::look(&mut machine);
+            if let Some(path) = &arguments.json {
+                let document = Document { machine, command, missing: missing.clone(), records: records.clone() };
+                document.write(path)?;
+            }
+            say(&peers::render(&records, &missing))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        action => match action.study() {
+            Some((name, wanted)) => run::one(name, &wanted.with_quick(quick), command)?,
+            None => {
+                return Err(Error::Asked("this command starts the ranks of a benchmark; it is not for users".into()));
+            }
+        },
+    };
+    if let Some(path) = &arguments.json {
+        document.write(path)?;
+    }
+    say(&show::render(&document))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The exit code of `--check`, and what to say about it: 1, something is worse than it may be; 3, something could not
@@ -194,6 +231,29 @@ fn check(report: &Report) -> (u8, String) {
 fn be_a_rank(name: &str, effort: Effort) -> Result<ExitCode> {
     jobs::find(name)?.be_a_rank(effort)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Everything, as a page.
+fn report(arguments: &Arguments, places: Places, command: String) -> Result<ExitCode> {
+    let Some(path) = &arguments.json else {
+        let why = "report needs --json FILE: the page and the CSV are written beside it";
+        Arguments::command().error(ErrorKind::MissingRequiredArgument, why).exit()
+    };
+    let (document, failed) = full::take(arguments.quick, !arguments.no_peer, places, command)?;
+    full::write(&document, path)?;
+    let asked = document.records.iter().filter(|record| record.target.is_some());
+    let (mut met, mut not) = (0, String::new());
+    for record in asked {
+        match record.met {
+            Some(false) => not += &format!("not met: {} {}\n", record.id, show::cells(record)[8]),
+            Some(true) => met += 1,
+            None => {}
+        }
+    }
+    let missing: String = document.missing.iter().map(|line| format!("missing: {line}\n")).collect();
+    let page = path.with_extension("html");
+    say(&format!("{not}{missing}{met} targets met; the page is {}\n", page.display()))?;
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 #[cfg(test)]

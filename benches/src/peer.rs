@@ -31,6 +31,33 @@ pub type Source = (&'static str, &'static str);
 /// Ways to link, of which the first that works is taken.
 pub type Links = &'static [&'static [&'static str]];
 
+/// Which MPI a program is compiled and started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    /// None.
+    No,
+    /// Open MPI.
+    Open,
+    /// MPICH.
+    Mpich,
+}
+
+impl Mpi {
+    /// What `--version` says of its programs.
+    fn sign(self) -> &'static str {
+        if self == Mpi::Mpich { "HYDRA" } else { "Open MPI" }
+    }
+
+    fn compiler(self) -> Result<&'static str, String> {
+        match self {
+            Mpi::No => Ok("cc"),
+            Mpi::Open => found(["mpicc.openmpi", "mpicc"], Mpi::Open),
+            // Its compiler says which C compiler it is, and not whose it is: it is known by its name alone.
+            Mpi::Mpich => ["mpicc.mpich"].into_iter().find(|name| starts(name)).ok_or_else(no_mpich),
+        }
+    }
+}
+
 /// Where a library is.
 #[derive(Clone, Copy, Debug)]
 pub enum Link {
@@ -40,17 +67,6 @@ pub enum Link {
     Ours(Links),
     /// In a Global Arrays on ComEx MPI-PR that was named.
     MpiPr(Links),
-}
-
-/// An MPI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mpi {
-    /// None.
-    None,
-    /// Open MPI.
-    Open,
-    /// MPICH.
-    Mpich,
 }
 
 /// A library, and our program for it.
@@ -82,6 +98,8 @@ pub enum Start {
         /// Whether it does.
         bound: bool,
     },
+    /// MPICH's, which binds them to cores.
+    Mpiexec,
     /// Ours, which binds them to cores.
     ArmciRun,
     /// MPICH's launcher, which binds them to cores, and the ranks are told that they share no memory.
@@ -177,11 +195,7 @@ impl Peer {
             fs::write(here.join(file), text).map_err(|error| format!("cannot write {file}: {error}"))?;
         }
         let (options, links) = library.found(here, places)?;
-        let compiler = match library.mpi {
-            Mpi::None => "cc",
-            Mpi::Open => open_mpi(["mpicc.openmpi", "mpicc"])?,
-            Mpi::Mpich => "mpicc.mpich",
-        };
+        let compiler = library.mpi.compiler()?;
         let mut said = String::new();
         for link in links {
             let mut command = Command::new(compiler);
@@ -209,22 +223,27 @@ impl Peer {
         let what = format!("'{}' with {} ranks", program.argument, program.ranks);
         let stdout = match program.start {
             Start::Mpirun { bound } => {
-                let mut command = Command::new(open_mpi(["mpirun.openmpi", "mpirun"])?);
+                let mut command = Command::new(found(["mpirun.openmpi", "mpirun"], Mpi::Open)?);
                 command.args(["--oversubscribe", "--bind-to", if bound { "core" } else { "none" }]);
                 if rustix::process::geteuid().is_root() {
                     command.arg("--allow-run-as-root");
                 }
                 command.args(["-n", &program.ranks.to_string()]).arg(file).args(arguments).envs(DEFAULTS);
-                self.ran(&mut command, &what)?
+                self.run(&mut command, &what)?
+            }
+            Start::Mpiexec => {
+                let mut command = Command::new(found(["mpiexec.mpich", "mpiexec.hydra"], Mpi::Mpich)?);
+                command.args(["-bind-to", "core", "-n", &program.ranks.to_string()]).arg(file).args(arguments);
+                self.run(command.envs(DEFAULTS), &what)?
             }
             Start::MpiexecApart => {
-                let mut command = Command::new("mpiexec.mpich");
+                let mut command = Command::new(found(["mpiexec.mpich", "mpiexec.hydra"], Mpi::Mpich)?);
                 command.args(["-bind-to", "core", "-n", &program.ranks.to_string()]).arg(file).args(arguments);
                 // By way of the loopback interface, whatever both could do else.
                 command.env("MPIR_CVAR_NOLOCAL", "1").env("UCX_TLS", "tcp,self");
-                self.ran(&mut command, &what)?
+                self.run(&mut command, &what)?
             }
-            Start::Alone => self.ran(Command::new(file).args(arguments), &what)?,
+            Start::Alone => self.run(Command::new(file).args(arguments), &what)?,
             Start::ArmciRun => {
                 let job = Job::new(program.ranks, file).map_err(|error| error.to_string())?;
                 let job = job.args(arguments).bind(Bind::Core).no_input(true).quiet(true).timeout(LIMIT);
@@ -239,11 +258,9 @@ impl Peer {
         };
         Figures::parse(&stdout).map_err(|error| error.to_string())
     }
-}
 
-impl Peer {
     /// Runs a command, and returns what it printed.
-    fn ran(&self, command: &mut Command, what: &str) -> Result<String, String> {
+    fn run(&self, command: &mut Command, what: &str) -> Result<String, String> {
         let ran = run(command, self.directory.path(), LIMIT)?;
         let status = ran.status.ok_or_else(|| format!("{what} did not end within {} s", LIMIT.as_secs()))?;
         if !status.success() {
@@ -277,22 +294,29 @@ impl Library {
     }
 }
 
-/// The first of these that is there, and Open MPI's.
-fn open_mpi(names: [&'static str; 2]) -> Result<&'static str, String> {
-    let found = names.into_iter().find(|name| is_open_mpi(name));
-    found.ok_or_else(|| format!("Open MPI is not installed: {HOW_TO_INSTALL}"))
+/// The first of these that is there, and of this MPI.
+fn found(names: [&'static str; 2], mpi: Mpi) -> Result<&'static str, String> {
+    let found = names.into_iter().find(|name| is_of(name, mpi));
+    found.ok_or_else(|| {
+        if mpi == Mpi::Mpich { no_mpich() } else { format!("Open MPI is not installed: {HOW_TO_INSTALL}") }
+    })
 }
 
-/// Whether this compiler or launcher is there, and Open MPI's.
-fn is_open_mpi(name: &str) -> bool {
-    let said = Command::new(name).arg("--version").stdin(Stdio::null()).output();
-    let ours = |text: &[u8]| String::from_utf8_lossy(text).contains("Open MPI");
-    said.is_ok_and(|output| output.status.success() && ours(&output.stdout))
-        || Command::new(name)
-            .arg("--showme:version")
-            .stdin(Stdio::null())
-            .output()
-            .is_ok_and(|output| ours(&output.stdout) || ours(&output.stderr))
+fn no_mpich() -> String {
+    "MPICH is not installed: apt-get install libmpich-dev mpich".into()
+}
+
+/// Whether there is such a program at all.
+fn starts(name: &str) -> bool {
+    Command::new(name).arg("--version").stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
+}
+
+/// Whether this compiler or launcher is there, and this MPI's.
+fn is_of(name: &str, mpi: Mpi) -> bool {
+    let said = |argument: &str| Command::new(name).arg(argument).stdin(Stdio::null()).output();
+    let signed = |text: &[u8]| String::from_utf8_lossy(text).contains(mpi.sign());
+    said("--version").is_ok_and(|output| output.status.success() && signed(&output.stdout))
+        || said("--showme:version").is_ok_and(|output| signed(&output.stdout) || signed(&output.stderr))
 }
 
 fn first_line(text: &str) -> &str {

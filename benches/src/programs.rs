@@ -8,6 +8,7 @@ use crate::peer::{HOW_TO_INSTALL, Library, Link, Mpi, Program, Source, Start};
 
 const ARMCI_C: Source = ("armci.c", include_str!("../peers/armci.c"));
 const GLOBAL_ARRAYS_C: Source = ("global_arrays.c", include_str!("../peers/global_arrays.c"));
+const MPI_RMA_C: Source = ("mpi_rma.c", include_str!("../peers/mpi_rma.c"));
 const NOTHING_C: Source = ("nothing.c", include_str!("../peers/nothing.c"));
 const OUR_HEADERS: [Source; 2] = [
     ("armci.h", include_str!("../../ffi/include/armci.h")),
@@ -81,7 +82,7 @@ static OURS_ALONE: Library = Library {
     name: "libarmci without an MPI",
     sources: &[ARMCI_C],
     headers: &OUR_HEADERS,
-    mpi: Mpi::None,
+    mpi: Mpi::No,
     options: &["-DARMCI_NO_MPI"],
     link: Link::Ours(&[&["-larmci"]]),
     how_to_install: "apt-get install gcc",
@@ -118,6 +119,20 @@ static GLOBAL_ARRAYS_ON_MPI_PR: Library = Library {
     ..ARMCI_MPI_LIKE
 };
 
+/// MPI's own one-sided operations.
+static OPEN_MPI_RMA: Library = Library { name: "Open MPI RMA", sources: &[MPI_RMA_C], link: HERE, ..ARMCI_MPI_LIKE };
+static MPICH_RMA: Library = Library {
+    name: "MPICH RMA",
+    sources: &[MPI_RMA_C],
+    mpi: Mpi::Mpich,
+    link: HERE,
+    how_to_install: "apt-get install libmpich-dev mpich",
+    ..ARMCI_MPI_LIKE
+};
+
+/// Nothing but what the compiler links by itself.
+const HERE: Link = Link::Installed(&[&[]]);
+
 /// A peer's program of two ranks, each on its core.
 pub const PAIR: Program = Program {
     library: &ARMCI_MPI,
@@ -139,6 +154,19 @@ pub static PROGRAMS: [Program; 5] = [
 
 /// What is measured for the sweep.
 pub static SWEEP: Program = Program { argument: "sweep", ..PAIR };
+
+/// What `armci-bench peers` runs beyond the table's programs: each with a prefix of its own.
+pub static BEYOND: [Program; 3] = [
+    Program { library: &OPEN_MPI_RMA, prefix: "openmpi_rma_", argument: "rma", ..PAIR },
+    Program { library: &MPICH_RMA, prefix: "mpich_rma_", argument: "rma", start: Start::Mpiexec, ..PAIR },
+    Program {
+        library: &between_rows::LIBFABRIC,
+        prefix: "libfabric_",
+        argument: crate::between::PROVIDER,
+        start: Start::Alone,
+        ..PAIR
+    },
+];
 
 /// Programs that are run together, under a name for `--only`.
 #[derive(Debug)]

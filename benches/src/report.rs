@@ -1,5 +1,6 @@
 //! A run: all sides in turn, several rounds, and what is known about the machine meanwhile.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::Serialize;
@@ -33,6 +34,27 @@ pub struct Report {
     pub peer: Figures,
     /// Why some of its figures are missing.
     pub peer_failures: Vec<String>,
+    /// In which circumstances our figures were taken.
+    #[serde(skip)]
+    pub circumstances: BTreeMap<String, Circumstances>,
+}
+
+/// Ranks, their paths, and who served them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    /// How many ranks.
+    pub ranks: usize,
+    /// As `ARMCI_PROTOCOL` has it.
+    pub protocol: &'static str,
+    /// As `ARMCI_PROGRESS` has it.
+    pub progress: &'static str,
+}
+
+impl Circumstances {
+    /// So many ranks with the defaults.
+    pub const fn of(ranks: usize) -> Self {
+        Circumstances { ranks, protocol: "rma", progress: "thread" }
+    }
 }
 
 impl Default for Report {
@@ -46,6 +68,7 @@ impl Default for Report {
             machine: Figures::default(),
             peer: Figures::default(),
             peer_failures: Vec::new(),
+            circumstances: BTreeMap::new(),
         }
     }
 }
@@ -112,12 +135,18 @@ impl Report {
             interrupt::check()?;
             for index in 0..plan.jobs.len().max(plan.programs.len()) {
                 if let Some(job) = plan.jobs.get(index).filter(|job| round == 1 || !job.once) {
-                    mine.extend(job.run(quick)?);
+                    let figures = job.run(quick)?;
+                    report.note(&figures, job.circumstances());
+                    mine.extend(figures);
                     interrupt::check()?;
                 }
                 if let Some(program) = plan.programs.get(index) {
                     match peers.measure(*program, effort) {
-                        Ok(figures) => if program.ours { &mut mine } else { &mut other }.extend(figures),
+                        Ok(figures) if program.ours => {
+                            report.note(&figures, Circumstances::of(program.ranks));
+                            mine.extend(figures);
+                        }
+                        Ok(figures) => other.extend(figures),
                         Err(reason) => note(reason, &mut report.peer_failures),
                     }
                     interrupt::check()?;
@@ -138,6 +167,11 @@ impl Report {
         let put = report.ours.get("c_put_8");
         report.ours.add("c_border_put_8", put);
         Ok(report)
+    }
+
+    /// Notes where figures come from.
+    fn note(&mut self, figures: &Figures, circumstances: Circumstances) {
+        self.circumstances.extend(figures.from("").map(|(name, _)| (name.to_owned(), circumstances)));
     }
 
     /// Whether the cores were near at one time of the run and far at another.

@@ -1,0 +1,149 @@
+//! Pictures of records: a line for each series over its axis, as SVG that needs nothing from elsewhere.
+
+use plotters::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::record::Record;
+
+const SIZE: (u32, u32) = (760, 420);
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(31, 119, 180),
+    RGBColor(214, 39, 40),
+    RGBColor(44, 160, 44),
+    RGBColor(148, 103, 189),
+    RGBColor(255, 127, 14),
+    RGBColor(23, 190, 207),
+    RGBColor(140, 86, 75),
+    RGBColor(127, 127, 127),
+];
+
+/// Points of one line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What it is called.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The lines of these records, those with more than one point first; points that logarithms do not have are left out.
+pub fn series(records: &[&Record]) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    for record in records {
+        let (Some(at), name) = (record.at, record.series()) else { continue };
+        if !(at > 0.0 && record.value > 0.0 && record.value.is_finite()) {
+            continue;
+        }
+        match all.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push((at, record.value)),
+            None => all.push(Series { name, points: vec![(at, record.value)] }),
+        }
+    }
+    for series in &mut all {
+        series.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    all.sort_by_key(|series| series.points.len() < 2);
+    all
+}
+
+/// Whether there is a line to be seen.
+pub fn worth_it(all: &[Series]) -> bool {
+    all.iter().any(|series| series.points.len() > 1)
+}
+
+/// Draws lines over logarithmic axes.
+///
+/// # Errors
+/// What the plotting library says.
+pub fn draw(title: &str, axis: &str, unit: &str, all: &[Series]) -> Result<String> {
+    let wrong = |error: &dyn std::fmt::Display| Error::Draw(format!("'{title}': {error}"));
+    let points = || all.iter().flat_map(|series| series.points.iter().copied());
+    let range = |of: fn((f64, f64)) -> f64| {
+        let (low, high) = points().map(of).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+        // A single place still needs an axis of some length.
+        if high > low { (low / 1.1)..(high * 1.1) } else { (low / 2.0)..(high * 2.0) }
+    };
+    if points().next().is_none() {
+        return Err(wrong(&"there is nothing to draw"));
+    }
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE).map_err(|error| wrong(&error))?;
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, ("sans-serif", 18))
+            .margin(10)
+            .x_label_area_size(40)
+            .y_label_area_size(80)
+            .build_cartesian_2d(range(|point| point.0).log_scale(), range(|point| point.1).log_scale())
+            .map_err(|error| wrong(&error))?;
+        chart
+            .configure_mesh()
+            .x_desc(axis)
+            .y_desc(unit)
+            .x_label_formatter(&|x| short(*x))
+            .y_label_formatter(&|y| short(*y))
+            .draw()
+            .map_err(|error| wrong(&error))?;
+        for (index, series) in all.iter().enumerate() {
+            let colour = COLOURS[index % COLOURS.len()];
+            chart
+                .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))
+                .map_err(|error| wrong(&error))?
+                .label(series.name.clone())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+            chart
+                .draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))
+                .map_err(|error| wrong(&error))?;
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .map_err(|error| wrong(&error))?;
+        root.present().map_err(|error| wrong(&error))?;
+    }
+    Ok(svg)
+}
+
+/// A number on an axis.
+fn short(value: f64) -> String {
+    let (value, letter) = match value {
+        v if v >= 1e9 => (v / 1e9, "G"),
+        v if v >= 1e6 => (v / 1e6, "M"),
+        v if v >= 1e3 => (v / 1e3, "k"),
+        v => (v, ""),
+    };
+    let digits = if value >= 10.0 || value.fract() == 0.0 { 0 } else { 2 };
+    format!("{value:.digits$}{letter}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_become_lines_of_a_picture() {
+        let record = |protocol: &str, at: f64, value: f64| Record {
+            protocol: protocol.into(),
+            ranks: 2,
+            ..Record::new("contig/get", value, "ns").at("bytes", at)
+        };
+        let records =
+            [record("rma", 64.0, 20.0), record("rma", 16.0, 10.0), record("am", 16.0, 300.0), record("am", 64.0, 0.0)];
+        let all = series(&records.iter().collect::<Vec<_>>());
+        assert_eq!(all[0], Series { name: "get, rma".into(), points: vec![(16.0, 10.0), (64.0, 20.0)] });
+        assert_eq!(all[1].points, [(16.0, 300.0)], "a logarithm has no zero");
+        assert!(worth_it(&all) && !worth_it(&all[1..]));
+        let svg = draw("latency", "bytes", "ns", &all).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("get, rma") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        assert!(draw("nothing", "bytes", "ns", &[]).is_err());
+    }
+
+    #[test]
+    fn numbers_on_an_axis_are_short() {
+        assert_eq!([short(16.0), short(1024.0), short(2e6), short(0.25)], ["16", "1.02k", "2M", "0.25"]);
+    }
+}
