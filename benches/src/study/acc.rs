@@ -32,7 +32,7 @@ pub fn measure(world: &World, setup: &Setup, notes: &mut Notes) -> Result<()> {
     if world.rank() == 1 {
         let mine = Pages::new(MIB, 1.0);
         let numbers = mine.numbers();
-        for &row in rows.iter().filter(|row| MIB % **row == 0) {
+        for &row in rows.iter().filter(|row| MIB.is_multiple_of(**row)) {
             let samples = (effort.samples / 8).max(10);
             let limit = || setup.limit(format!("axpy/{MIB}"));
             let (counts, dense, apart) = ([row / 8, MIB / row], [row / 8], [row / 4]);

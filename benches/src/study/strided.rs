@@ -20,7 +20,7 @@ pub fn measure(world: &World, setup: &Setup, notes: &mut Notes) -> Result<()> {
     let target = Target::allocate(world, 2 * MIB)?;
     if world.rank() == 1 {
         let mut mine = Pages::new(MIB, 2.0);
-        for &row in rows.iter().filter(|row| MIB % **row == 0) {
+        for &row in rows.iter().filter(|row| MIB.is_multiple_of(**row)) {
             let (counts, dense, apart) = ([row / 8, MIB / row], [row / 8], [row / 4]);
             let shape = Strided { counts: &counts, local: &dense, remote: &apart };
             let limit = || setup.limit(format!("copy/{MIB}"));
