@@ -14,8 +14,11 @@ use crate::timing::Effort;
 /// Jobs of ours that have a peer.
 const JOBS: [&str; 4] = ["direct", "crowd", "arrays", "spread"];
 
+/// Names of the same thing: theirs, ours.
+type Pairs = &'static [(&'static str, &'static str)];
+
 /// Peers by the prefix of their figures, and what is compared: (their figure's name without it, ours).
-const COMPARED: [(&str, &str, &[(&str, &str)]); 8] = [
+const COMPARED: [(&str, &str, Pairs); 8] = [
     (
         "ARMCI-MPI",
         "",
@@ -89,7 +92,7 @@ const COMPARED: [(&str, &str, &[(&str, &str)]); 8] = [
     ),
 ];
 
-const RMA: &[(&str, &str)] = &[
+const RMA: Pairs = &[
     ("put_8", "put_8"),
     ("get_8", "get_8"),
     ("put_1048576", "put_1048576"),

@@ -165,6 +165,7 @@ pub fn show(value: f64, unit: &str) -> String {
         "1/s" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
         "1/s" => format!("{value:.0} /s"),
         "error" => format!("{value:.1e}"),
+        "GB/s" | "GFLOP/s" | "MLUP/s" => format!("{value:.2} {unit}"),
         "factor" => format!("{value:.2}"),
         "hartree" => format!("{value:.9} hartree"),
         _ => format!("{value:.3} {unit}"),

@@ -5,16 +5,19 @@ use std::fmt::Write;
 use crate::record::{Document, OURS, Record, show};
 use crate::table::grid;
 
+/// A parent's name, a unit, an axis.
+type Title = (String, String, String);
+
 /// What distinguishes the tables: records whose names differ in the last word alone stand together, unless they count
 /// different things.
-fn title(record: &Record) -> (String, String, String) {
+fn title(record: &Record) -> Title {
     let parent = record.id.rsplit_once('/').map_or(record.id.as_str(), |(parent, _)| parent);
     (parent.into(), record.unit.clone(), record.axis.clone().unwrap_or_default())
 }
 
 /// Groups of records that stand in one table, in the order in which they first appear.
 pub fn groups(records: &[Record]) -> Vec<(String, Vec<&Record>)> {
-    let mut groups: Vec<((String, String, String), Vec<&Record>)> = Vec::new();
+    let mut groups: Vec<(Title, Vec<&Record>)> = Vec::new();
     for record in records {
         let title = title(record);
         match groups.iter_mut().find(|(of, _)| *of == title) {
@@ -111,6 +114,6 @@ mod tests {
         assert_eq!(groups.iter().map(|(_, records)| records.len()).collect::<Vec<_>>(), [3, 1]);
         assert_eq!(groups[0].0, "contig by bytes, ns");
         let text = render(&Document { records: records.into(), ..Document::default() });
-        assert!(text.contains("NOT MET") && text.contains("1.0 GB/s"), "{text}");
+        assert!(text.contains("NOT MET") && text.contains("1.00 GB/s"), "{text}");
     }
 }
