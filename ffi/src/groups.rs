@@ -224,9 +224,6 @@ impl Groups {
 
     /// Makes a group of these ranks of `parent`. Collective over them; others may call it too, and wait for nobody.
     pub(crate) fn create(&self, world: &World, parent: &Group, ranks: &[c_int]) -> Result<Rc<Group>> {
-        if ranks.is_empty() {
-            return Err(Error::Argument("a group of no ranks was asked for".into()));
-        }
         let to_world = ranks.iter().map(|rank| parent.world_rank(*rank)).collect::<Result<Box<[c_int]>>>()?;
         let mut from_world = vec![-1; world.size()].into_boxed_slice();
         for (rank, world_rank) in to_world.iter().enumerate() {

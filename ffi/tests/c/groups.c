@@ -133,6 +133,10 @@ int main(void) {
         ARMCI_Group_create(1, first, &child);
         CHECK(ARMCI_Absolute_id(&child, 0) == list[0]);
         ARMCI_Group_free(&child);
+        ARMCI_Group_create(0, first, &child); /* of nobody */
+        CHECK(ARMCI_Group_rank(&child, &rank) != 0 && rank == -1 && child.size == 0);
+        CHECK(ARMCI_Group_rank(&mine.group, &rank) == 0);
+        ARMCI_Group_free(&child);
         if (round == 2) ARMCI_Group_set_default(&world); /* or it is the default again by itself */
         ARMCI_Group_free(&mine.group);
         check_guards(&mine);
