@@ -2,9 +2,13 @@
 //!
 //! - `copy/N`, `axpy/N`: the best copy of N bytes, the best loop `y += a * x` over N bytes, warm;
 //! - `line`: a cache line passes between the two cores, one way; `atomic`: a fetch-and-add on a line that is owned;
+//! - `gemm`: a thousand million operations of the local library's product of matrices on one core;
+//! - `stream`: a million cells of nine populations, read and written at the rate of the best copy of 16 MiB;
 //! - `tcp`: a round trip of 8 bytes over the loopback: what there is between virtual nodes.
 
 use std::collections::BTreeMap;
+
+use armci_core::topology::Topology;
 
 use crate::contiguous::MIB;
 use crate::error::{Error, Result};
@@ -12,6 +16,11 @@ use crate::limits;
 use crate::line::{self, Cores};
 use crate::record::Record;
 use crate::timing::Effort;
+
+/// Bytes of a copy that no cache keeps.
+const STREAM: usize = 16 * MIB;
+/// Bytes that a million cells of nine populations read; as many are written.
+const CELLS: f64 = 72e6;
 
 /// Limits known so far, in nanoseconds.
 #[derive(Debug)]
@@ -43,6 +52,8 @@ impl Ceiling {
             Some(("axpy", size)) => bytes(size).and_then(|bytes| median(limits::loop_of(cores, bytes, samples))),
             None if name == "line" => line::transfer(cores),
             None if name == "atomic" => median(line::owned(cores, samples).0),
+            None if name == "gemm" => median(limits::product(cores, samples.min(20))),
+            None if name == "stream" => self.of(&format!("copy/{STREAM}")).map(|ns| ns / STREAM as f64 * CELLS),
             None if name == "tcp" => median(limits::tcp(cores, samples)),
             _ => None,
         };
@@ -52,9 +63,17 @@ impl Ceiling {
 
     /// Holds each record that names a limit against it.
     pub fn apply(&mut self, records: &mut [Record]) {
-        for record in records.iter_mut().filter(|record| record.unit == "ns") {
-            let limit = record.limit.clone().and_then(|name| self.of(&name)).filter(|limit| *limit > 0.0);
-            record.of_limit = limit.map(|limit| record.value / limit);
+        let cores = Topology::load().map_or(1, |topology| topology.cores().len()).max(1);
+        for record in records.iter_mut() {
+            let Some(limit) = record.limit.clone().and_then(|name| self.of(&name)).filter(|limit| *limit > 0.0) else {
+                continue;
+            };
+            // A rate's limit is so many in the limit's time on each core that has a rank.
+            record.of_limit = match record.unit.as_str() {
+                "ns" => Some(record.value / limit),
+                "GFLOP/s" | "MLUP/s" => Some(record.value * limit / 1e9 / record.ranks.clamp(1, cores) as f64),
+                _ => None,
+            };
         }
     }
 
@@ -81,7 +100,7 @@ impl Ceiling {
                 add(&format!("{kind}/{bytes}"), &format!("limits/{kind}"), Some(bytes), &mut records);
             }
         }
-        for name in ["line", "atomic", "tcp"] {
+        for name in ["line", "atomic", "tcp", "gemm", "stream"] {
             add(name, &format!("limits/{name}"), None, &mut records);
         }
         if records.is_empty() {
@@ -98,11 +117,15 @@ mod tests {
 
     #[test]
     fn a_limit_is_measured_once_and_named_by_its_bytes() {
-        let known = [("copy/8".to_owned(), Some(2.0)), ("line".into(), None)].into();
+        let known = [("copy/8".to_owned(), Some(2.0)), ("line".into(), None), ("gemm".into(), Some(1e8))].into();
         let mut ceiling = Ceiling { cores: Cores { owner: 0, origin: 0 }, samples: 2, known };
         let mut records = [Record::new("x", 5.0, "ns").against("copy/8"), Record::new("y", 5.0, "ns").against("line")];
         ceiling.apply(&mut records);
         assert_eq!([records[0].of_limit, records[1].of_limit], [Some(2.5), None]);
+        // 10 GFLOP/s on a core: 4 are two fifths of that.
+        let mut rate = [Record { ranks: 1, ..Record::new("z", 4.0, "GFLOP/s").against("gemm") }];
+        ceiling.apply(&mut rate);
+        assert!((rate[0].of_limit.unwrap() - 0.4).abs() < 1e-12);
         assert_eq!(ceiling.of("copy/nonsense"), None);
         assert_eq!(ceiling.of("nonsense"), None);
         assert!(ceiling.of("copy/4096").is_some_and(|ns| ns > 0.0));

@@ -15,6 +15,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use ndarray::Array2;
+use ndarray::linalg::general_mat_mul;
+
 use crate::contiguous::MIB;
 use crate::figure::Figure;
 use crate::line::{Cores, pin};
@@ -91,6 +94,17 @@ pub fn loop_of(cores: Cores, bytes: usize, samples: usize) -> Option<Figure> {
                 unsafe { way(to.numbers_mut().as_mut_ptr(), black_box(from.numbers()).as_ptr(), bytes / 8) }
             })
         })
+    })
+}
+
+/// A thousand million operations of the local library's product of matrices, on the origin's core.
+pub fn product(cores: Cores, samples: usize) -> Option<Figure> {
+    const LENGTH: usize = 384;
+    on_origin(cores, move || {
+        let (a, b) = (Array2::<f64>::ones((LENGTH, LENGTH)), Array2::<f64>::ones((LENGTH, LENGTH)));
+        let mut c = Array2::zeros((LENGTH, LENGTH));
+        let took = sample_plain(samples, 1, || general_mat_mul(1.0, black_box(&a), &b, 0.0, &mut c));
+        took.map(|took| took.scaled(1e9 / (2 * LENGTH * LENGTH * LENGTH) as f64))
     })
 }
 

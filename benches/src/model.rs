@@ -4,6 +4,9 @@
 //! It stands here and not in the runtime: the constants are the benchmark's, and no room of the runtime asks for a
 //! prediction. On a node the processor itself is the network: `o` is what a call takes, `G` the inverse of a copy's rate.
 //!
+//! `alpha` is what one more rank of the node costs in resident memory (its control block as far as it is touched, page
+//! tables), the most that an endpoint takes anywhere: what follows from it for many ranks is an upper bound.
+//!
 //! What is predicted never comes from what it is held against: a get by message (8) is predicted from the round trip of
 //! an empty message, a strided get (9) from contiguous ones.
 
@@ -197,7 +200,13 @@ pub fn records(measured: &[Record]) -> Result<Vec<Record>> {
     beside("model/counter_draw", "rmw/owner_waits", "rma", "ranks", &|ranks| constants.draw_among(ranks));
     for ranks in [1e3, 1e4, 1e5, 1e6] {
         let mut far = |id: &str, value: f64, unit: &str| {
-            records.push(Record { ranks: ranks as usize, ..predicted(id, value, unit).at("ranks", ranks) });
+            let record = Record { ranks: ranks as usize, ..predicted(id, value, unit).at("ranks", ranks) };
+            let bound = id.ends_with("endpoints_of_all") || id.ends_with("all_with_a_cache");
+            records.push(if bound {
+                record.remark("at most: endpoints as large as a rank's of this node")
+            } else {
+                record
+            });
         };
         let contexts = constants.context_space(RHO);
         let endpoints = constants.endpoint_space(ranks, RHO);

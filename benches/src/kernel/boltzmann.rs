@@ -181,7 +181,7 @@ pub fn measure(world: &World, setup: &Setup, notes: &mut Notes) -> Result<()> {
     let lost = (mass(&now)? / before - 1.0).abs();
     let updates = (n * n * setup.steps) as f64 * 1e-6;
     let phases = [("", total), ("compute", total - ghosts), ("ghosts", ghosts)];
-    note_times(world, setup, notes, &phases, ("MLUP/s", updates))?;
+    note_times(world, setup, notes, &phases, ("MLUP/s", updates, "stream"))?;
     // Each step rounds each population.
     let most = 1e-15 * (10.0 + setup.steps as f64);
     let differs = if setup.part == "settled" { Some(profiles(world, n, &now)?) } else { None };

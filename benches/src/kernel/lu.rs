@@ -169,7 +169,7 @@ pub fn measure(world: &World, setup: &Setup, notes: &mut Notes) -> Result<()> {
     let residual = residual(world, n, &matrix)?;
     let work = 2.0 / 3.0 * (n as f64).powi(3) * 1e-9;
     let phases = [("", total), ("compute", total - spent), ("communicate", spent)];
-    note_times(world, setup, notes, &phases, ("GFLOP/s", work))?;
+    note_times(world, setup, notes, &phases, ("GFLOP/s", work, "gemm"))?;
     if world.rank() == 0 {
         let id = format!("lu/{}/residual", setup.part);
         notes.add(Record::new(id, residual, "error").at("ranks", world.size() as f64).asked(MOST));

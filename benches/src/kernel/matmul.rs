@@ -44,5 +44,5 @@ pub fn measure(world: &World, setup: &Setup, notes: &mut Notes) -> Result<()> {
         return Err(Error::Wrong(format!("a product of {n} x {n}: an element is off by {worst}")));
     }
     let seconds = took.map_or(f64::NAN, |took| took.median * 1e-9);
-    note_times(world, setup, notes, &[("", seconds)], ("GFLOP/s", 2.0 * (n as f64).powi(3) * 1e-9))
+    note_times(world, setup, notes, &[("", seconds)], ("GFLOP/s", 2.0 * (n as f64).powi(3) * 1e-9, "gemm"))
 }

@@ -45,13 +45,13 @@ fn grid(ranks: usize) -> (usize, usize) {
     (rows, ranks / rows)
 }
 
-/// Notes the phases of a run, each the slowest rank's, and its rate; collective, rank 0 notes.
+/// Notes the phases of a run, each the slowest rank's, and its rate, held against a limit; collective, rank 0 notes.
 fn note_times(
     world: &World,
     setup: &Setup,
     notes: &mut Notes,
     phases: &[(&str, f64)],
-    rate: (&str, f64),
+    (unit, work, limit): (&str, f64, &str),
 ) -> Result<()> {
     let mut seconds: Vec<f64> = phases.iter().map(|(_, seconds)| *seconds).collect();
     world.all_reduce(&mut seconds, Reduce::Max)?;
@@ -62,8 +62,8 @@ fn note_times(
             let id = if phase.is_empty() { id.clone() } else { format!("{id}/{phase}") };
             notes.add(Record::new(id, *seconds, "s").at("ranks", ranks).remark(size.clone()));
         }
-        let (unit, work) = rate;
-        notes.add(Record::new(format!("{id}/rate"), work / seconds[0], unit).at("ranks", ranks).remark(size));
+        let rate = Record::new(format!("{id}/rate"), work / seconds[0], unit);
+        notes.add(rate.at("ranks", ranks).against(limit).remark(size));
     }
     Ok(())
 }
@@ -82,7 +82,8 @@ pub fn scaling(records: &mut Vec<Record>, study: &str) {
         let Some(base) = rates.iter().filter(like).min_by_key(|other| other.ranks) else { continue };
         let share = rate.value / base.value * base.ranks as f64 / rate.ranks as f64;
         let id = rate.id.replace("/rate", "/efficiency");
-        records.push(Record { id, value: share, unit: "share".into(), ..rate.clone() });
+        let (limit, of_limit) = (None, None);
+        records.push(Record { id, value: share, unit: "share".into(), limit, of_limit, ..rate.clone() });
     }
 }
 
