@@ -297,7 +297,9 @@ fn ranks_that_share_no_network_are_on_nodes_of_their_own() {
         command.arg(&program).args(words).args([":", "-n", "1"]).args(apart).arg(&program).args(words);
         let ended = wait(command.spawn().unwrap(), LIMIT);
         assert!(!ended.status.success(), "{ended:#?}");
-        assert!(ended.stderr.contains("traffic between nodes needs a transport between nodes"), "{ended:#?}");
+        // They are two nodes, and nothing joins these: the one has no network but its own.
+        let told = ["libfabric has no provider", "cannot be loaded"];
+        assert!(told.iter().any(|told| ended.stderr.contains(told)), "{ended:#?}");
         nothing_is_left(&program);
     }
 }

@@ -243,7 +243,7 @@ fn what_goes_to_other_nodes_is_told() {
         let right = (world.rank() + 1) % world.size();
         (0..3).for_each(|value| world.put_value(value, region.at(right, 0)).unwrap());
         (0..2).for_each(|_| world.accumulate(1.0, &[2.0], region.at(right, 10)).unwrap());
-        for row in [2, 600] {
+        for row in [2, 1_100] {
             let shape = Strided { counts: &[row, 2], local: &[row], remote: &[row + 1] };
             world.get_strided(region.at(right, 0), &mut vec![0i64; 2 * row], &shape).unwrap();
         }

@@ -183,6 +183,8 @@ mod tests {
                     }
                     Step::Free(number) => {
                         together.leave(id(number));
+                        // Names are never used again, so nothing comes back before this is heard.
+                        cache.forget_freed(&together);
                         model.retain(|(_, known)| *known != number);
                     }
                     Step::Allocate(number) => together.enter(id(number), common(number)),
