@@ -239,7 +239,7 @@ fn each_node_has_its_report_and_its_file() {
 fn what_goes_to_other_nodes_is_told() {
     let job = Ranks::new(4).nodes(2).env("ARMCI_STATS", "1").env("ARMCI_PROTOCOL", "rma");
     let outcome = job.outcome(|world| {
-        let region = world.allocate(8 * 2_000).unwrap();
+        let region = world.allocate(8 * 3_000).unwrap();
         let right = (world.rank() + 1) % world.size();
         (0..3).for_each(|value| world.put_value(value, region.at(right, 0)).unwrap());
         (0..2).for_each(|_| world.accumulate(1.0, &[2.0], region.at(right, 10)).unwrap());
