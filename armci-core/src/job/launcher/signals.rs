@@ -162,9 +162,9 @@ mod tests {
     fn a_signal_waits_to_be_read() {
         let listener = Listener::new().unwrap();
         assert_eq!(listener.next(), None);
-        // SAFETY: `SIGHUP` is blocked in this thread and read below, before the mask is restored.
-        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGHUP) };
-        assert_eq!(listener.next(), Some(libc::SIGHUP));
+        // SAFETY: `SIGTERM`, which hardly anybody ignores, is blocked in this thread and read below, before the mask is restored.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
+        assert_eq!(listener.next(), Some(libc::SIGTERM));
         assert_eq!(listener.next(), None);
     }
 }
