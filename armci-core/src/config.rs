@@ -50,6 +50,12 @@ pub const SETTINGS: &[Setting] = &[
         meaning: "who serves active messages while a rank computes: its progress thread, or nobody until the rank calls in (for study; unsafe for programs that block elsewhere)",
     },
     Setting {
+        name: "ARMCI_PROGRESS_CPU",
+        values: "a processor, or a list such as `3,7`: one for each rank of a node",
+        default: "one beside its rank's, where ranks are bound and one is free; else its rank's",
+        meaning: "where progress threads stay; what is named here is theirs alone, and they spin there for a moment before they sleep",
+    },
+    Setting {
         name: "ARMCI_PROTOCOL",
         values: "`rma`, `am`, or a list such as `rmw=am,accumulate=am`",
         default: "`rma`",
@@ -213,6 +219,8 @@ pub struct Config {
     pub verbose: bool,
     /// Who serves active messages while this rank computes.
     pub progress: Progress,
+    /// Where the progress threads of a node's ranks stay, in turn; none: where they were given a place.
+    pub progress_cpu: Vec<usize>,
     /// The path of each kind of operation.
     pub protocol: Protocol,
     /// Address space per rank in bytes, if asked for.
@@ -253,6 +261,7 @@ impl Default for Config {
             bootstrap: StartedBy::Auto,
             verbose: false,
             progress: Progress::Thread,
+            progress_cpu: Vec::new(),
             protocol: Protocol::all(Path::Rma),
             slot: None,
             memory: None,
@@ -301,6 +310,7 @@ impl Config {
             "ARMCI_BOOTSTRAP" => parse_started_by(value).map(|launcher| self.bootstrap = launcher),
             "ARMCI_VERBOSE" => parse_switch(value).map(|verbose| self.verbose = verbose),
             "ARMCI_PROGRESS" => parse_progress(value).map(|progress| self.progress = progress),
+            "ARMCI_PROGRESS_CPU" => parse_processors(value).map(|processors| self.progress_cpu = processors),
             "ARMCI_PROTOCOL" => parse_protocol(value).map(|protocol| self.protocol = protocol),
             "ARMCI_SLOT" => parse_bytes(value)
                 .filter(|bytes| bytes.is_power_of_two() && *bytes >= 16 << 20)
@@ -370,6 +380,10 @@ fn parse_fabric(value: &str) -> Option<(String, Option<String>)> {
         None => (value, None),
     };
     (named(provider) && interface.is_none_or(named)).then(|| (provider.into(), interface.map(Into::into)))
+}
+
+fn parse_processors(list: &str) -> Option<Vec<usize>> {
+    list.split(',').map(|processor| processor.parse().ok()).collect()
 }
 
 fn parse_period(value: &str) -> Option<Duration> {

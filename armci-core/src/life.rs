@@ -28,6 +28,8 @@ use crate::world::World;
 /// How long a wait spins before it sleeps, with a core per rank and without.
 const SPIN: Duration = Duration::from_micros(50);
 const SPIN_CROWDED: Duration = Duration::ZERO;
+/// How long the progress thread runs at once where it shares a core: the least that schedulers take.
+const SLICE: Duration = Duration::from_micros(100);
 
 impl World {
     /// Joins the job this process was started in, or makes it a job of one rank, with the settings that the
@@ -46,7 +48,12 @@ impl World {
     /// that joins the job of its launcher twice ends the job.
     pub fn init_with(config: Config) -> Result<Self> {
         let mut bootstrap = job::bootstrap_by(config.bootstrap, config.nodes, config.verbose)?;
-        let seat = bootstrap.seat();
+        let mut seat = bootstrap.seat();
+        if !config.progress_cpu.is_empty() {
+            let local_rank = bootstrap.identity().local_rank;
+            let own = config.progress_cpu[local_rank % config.progress_cpu.len()];
+            seat = Seat { progress_cpu: Some(own), shares: false, ..seat };
+        }
         let output = Output::create(config.trace.as_deref(), bootstrap.identity())?;
         let node = Arc::new(Node::join(&mut *bootstrap, config.slot, config.memory)?);
         let transport = Self::join_nodes(&mut *bootstrap, &node, &config)?;
@@ -63,6 +70,7 @@ impl World {
                 cpu: seat.progress_cpu,
                 spin: if crowded { Duration::ZERO } else { SPIN },
                 nice: None,
+                slice: Some(SLICE),
             };
             let started = ProgressThread::start(service.clone(), options);
             Some(started.map_err(|source| Error::System { call: "starting the progress thread", source })?)

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use armci_core::{GlobalPtr, Strided, World};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::contiguous::{MIB, Target};
 use crate::error::Result;
@@ -74,9 +73,6 @@ pub fn summarize(figures: &mut Figures) {
 /// What the operations say.
 pub fn served_on_its_own_core(world: &World, effort: Effort, figures: &mut Figures) -> Result<()> {
     let cores = Cores::find()?;
-    if world.rank() == 0 {
-        pin_others(cores.owner);
-    }
     pin(cores.origin);
     let target = Target::allocate(world, 4096)?;
     while_it_computes(world, effort, "apart", &mut small(world, target.on(0)), figures)?;
@@ -212,17 +208,4 @@ fn through(window: Duration, calls: &mut [(&str, Call<'_>)]) -> Result<Vec<Optio
         }
     }
     Ok(samples.into_iter().map(Figure::of).collect())
-}
-
-/// Ties all threads of this process but the calling one to a processor, as far as the kernel lets it.
-fn pin_others(cpu: usize) {
-    let me = rustix::thread::gettid();
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-        let number = thread.file_name().to_str().and_then(|name| name.parse().ok());
-        if let Some(thread) = number.and_then(rustix::thread::Pid::from_raw).filter(|thread| *thread != me) {
-            let _ = sched_setaffinity(Some(thread), &set);
-        }
-    }
 }

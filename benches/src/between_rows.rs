@@ -150,7 +150,7 @@ macro_rules! phase {
 }
 
 /// A whole program.
-static SCF: [Row; 8] = [
+static SCF: [Row; 13] = [
     Row {
         name: "far_scf_share",
         what: "time in the counter, of that without",
@@ -158,6 +158,7 @@ static SCF: [Row; 8] = [
         bound: Some(Bound::at_most(0.2)),
         ..ROW
     },
+    Row { name: "far_scf_draw_share", what: "  for a number, of that without", unit: Unit::Used, ..ROW },
     Row { name: "far_scf_piece", what: "  a task's computation", ..ROW },
     phase!("counter"),
     phase!("get"),
@@ -165,6 +166,10 @@ static SCF: [Row; 8] = [
     phase!("integrals"),
     phase!("wait"),
     phase!("wall"),
+    Row { name: "far_scf_long_share", what: "tasks twice as long: time in the counter", unit: Unit::Used, ..ROW },
+    Row { name: "far_scf_long_draw_share", what: "  for a number, of that without", unit: Unit::Used, ..ROW },
+    Row { name: "far_scf_long_piece", what: "  a task's computation", ..ROW },
+    Row { name: "far_scf_long_wall_thread", what: "  wall", limit: Some(Ours("far_scf_long_wall_none")), ..ROW },
 ];
 
 macro_rules! cached {

@@ -4,6 +4,7 @@
 //!
 //! The program is `scf`, which stands beside this one. Where the ranks' time went is theirs to say.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -17,44 +18,61 @@ use crate::figure::{Figure, Figures};
 use crate::jobs::DEFAULTS;
 
 const MOLECULE: &str = include_str!("../scf/molecules/h2o-3.xyz");
-/// Functions per block, with which a task takes some 300 microseconds.
-const BLOCK: &str = "7";
+/// Functions per block, with which a task takes some 300 microseconds; and with which twice that.
+const BLOCKS: [(&str, &str); 2] = [("far_scf", "7"), ("far_scf_long", "9")];
+/// Calculations of each kind.
+const REPEATS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where time goes, as the program names it; `wall` is the whole calculation.
 const PHASES: [&str; 6] = ["counter", "get", "accumulate", "integrals", "wait", "wall"];
 const MODES: [&str; 2] = ["thread", "none"];
 
-/// Measures `far_scf_PHASE_MODE`, in nanoseconds of both ranks together, and `far_scf_piece`, what a task takes.
+/// Measures, with pieces of one length as `far_scf` and of another as `far_scf_long`: `PIECES_PHASE_MODE`, in nanoseconds
+/// of both ranks together; `PIECES_draw_MODE`, what rank 1 waits for a task's number; `PIECES_piece`, what a task takes.
 ///
 /// # Errors
 /// If the program is not there, fails, or computes something else with than without threads.
-pub fn run(_quick: bool) -> Result<Figures> {
+pub fn run(quick: bool) -> Result<Figures> {
     let mut figures = Figures::default();
     let mut energies = Vec::new();
-    for mode in MODES {
-        let result = calculate(mode)?;
-        for phase in PHASES {
-            let seconds = result["seconds"][phase].as_f64().map(|seconds| Figure::single(seconds * 1e9));
-            figures.add(format!("far_scf_{phase}_{mode}"), seconds);
+    for (pieces, block) in BLOCKS {
+        // In turn, so that both modes meet the same machine.
+        let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for _ in 0..if quick { 1 } else { REPEATS } {
+            for mode in MODES {
+                let result = calculate(mode, block)?;
+                let mut take = |name: String, seconds: Option<f64>| {
+                    samples.entry(name).or_default().extend(seconds.map(|seconds| seconds * 1e9));
+                };
+                for phase in PHASES {
+                    take(format!("{pieces}_{phase}_{mode}"), result["seconds"][phase].as_f64());
+                }
+                let of = |rank: usize| result["by_rank"][rank]["tasks"].as_f64();
+                let share = |seconds: &Value, tasks: Option<f64>| Some(seconds.as_f64()? / tasks?.max(1.0));
+                take(format!("{pieces}_draw_{mode}"), share(&result["by_rank"][1]["seconds"]["counter"], of(1)));
+                let tasks = of(0).zip(of(1)).map(|(a, b)| a + b);
+                take(format!("{pieces}_piece"), share(&result["seconds"]["integrals"], tasks));
+                energies.extend(result["energy"].as_f64());
+            }
         }
-        let tasks: u64 =
-            result["by_rank"].as_array().into_iter().flatten().filter_map(|rank| rank["tasks"].as_u64()).sum();
-        let piece =
-            result["seconds"]["integrals"].as_f64().map(|seconds| Figure::single(seconds * 1e9 / tasks.max(1) as f64));
-        figures.add("far_scf_piece", piece);
-        energies.extend(result["energy"].as_f64());
+        for (name, samples) in samples {
+            figures.add(name, Figure::of(samples));
+        }
     }
-    match energies[..] {
-        [a, b] if (a - b).abs() < 1e-8 => Ok(figures),
-        _ => Err(failed(0, format!("energies with and without progress threads: {energies:?}"))),
-    }
+    let (least, most) = energies.iter().fold((f64::MAX, f64::MIN), |(least, most), e| (e.min(least), e.max(most)));
+    if most - least < 1e-8 { Ok(figures) } else { Err(failed(0, format!("energies differ: {energies:?}"))) }
 }
 
 /// Time in the counter with threads, of that without: `far_scf_share`.
 pub fn summarize(figures: &mut Figures) {
-    if let [Some(with), Some(without)] = MODES.map(|mode| figures.get(&format!("far_scf_counter_{mode}"))) {
-        figures.add("far_scf_share", Some(Figure::single(with.median / without.median)));
+    for (pieces, _) in BLOCKS {
+        for (what, share) in [("counter", "share"), ("draw", "draw_share")] {
+            let both = MODES.map(|mode| figures.get(&format!("{pieces}_{what}_{mode}")));
+            if let [Some(with), Some(without)] = both {
+                figures.add(format!("{pieces}_{share}"), Some(Figure::single(with.median / without.median)));
+            }
+        }
     }
 }
 
@@ -62,7 +80,7 @@ fn failed(code: i32, why: String) -> Error {
     Error::Job { job: "between-scf", code, timed_out: false, stderr: why }
 }
 
-fn calculate(mode: &str) -> Result<Value> {
+fn calculate(mode: &str, block: &str) -> Result<Value> {
     let system = |call| move |source| Error::System { call, source };
     let program = std::env::current_exe().map_err(system("readlink of /proc/self/exe"))?.with_file_name("scf");
     if !program.is_file() {
@@ -73,7 +91,7 @@ fn calculate(mode: &str) -> Result<Value> {
     fs::write(&molecule, MOLECULE).map_err(|source| Error::Write { path: molecule.clone(), source })?;
     let job = Job::new(2, program)?
         .nodes(2)?
-        .args(["--json", "--block", BLOCK])
+        .args(["--json", "--block", block])
         .args([molecule])
         .bind(Bind::Core)
         .capture_stdout(true)

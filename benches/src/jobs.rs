@@ -12,6 +12,7 @@ use crate::contiguous::{self, MIB, SWEEP};
 use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
+use crate::line::Cores;
 use crate::report::Circumstances;
 use crate::timing::Effort;
 use crate::{
@@ -57,9 +58,10 @@ const PAIR: Configuration = Configuration {
 };
 
 /// The settings that are made for every job, whatever the environment says: the defaults.
-pub const DEFAULTS: [(&str, &str); 12] = [
+pub const DEFAULTS: [(&str, &str); 13] = [
     ("ARMCI_PROTOCOL", "rma"),
     ("ARMCI_PROGRESS", "thread"),
+    ("ARMCI_PROGRESS_CPU", ""),
     ("ARMCI_SPIN", ""),
     ("ARMCI_SLOT", ""),
     ("ARMCI_MEMORY", ""),
@@ -177,7 +179,13 @@ pub static JOBS: [Configuration; 23] = [
         ..PAIR
     },
     Configuration { name: "between", measure: between::measure, summarize: between::summarize, ..APART },
-    Configuration { name: "between-core", bind: Bind::None, measure: between::served_on_its_own_core, ..APART },
+    Configuration {
+        name: "between-core",
+        bind: Bind::None,
+        settings: &[between::FABRIC, ("ARMCI_PROGRESS_CPU", OWNER)],
+        measure: between::served_on_its_own_core,
+        ..APART
+    },
     Configuration {
         name: "between-cache",
         settings: &[between::FABRIC, ("ARMCI_REGION_CACHE", between_cache::CAPACITY)],
@@ -187,6 +195,9 @@ pub static JOBS: [Configuration; 23] = [
     Configuration { name: "between-model", measure: constants::measure, summarize: constants::predict, ..APART },
     Configuration { name: "between-scf", instead: Some(between_scf::run), summarize: between_scf::summarize, ..APART },
 ];
+
+/// Stands in a setting for the processor of rank 0, where it is bound.
+const OWNER: &str = "owner";
 
 /// A pair of ranks that share no memory.
 const APART: Configuration = Configuration { nodes: 2, settings: &[between::FABRIC], ..PAIR };
@@ -253,7 +264,8 @@ impl Configuration {
             .quiet(true)
             .timeout(LIMIT);
         for (name, value) in DEFAULTS.iter().chain(self.settings) {
-            job = job.env(name, value);
+            let owner = if *value == OWNER { Some(Cores::find()?.owner.to_string()) } else { None };
+            job = job.env(name, owner.as_deref().unwrap_or(value));
         }
         let outcome = job.run()?;
         if outcome.code != 0 {

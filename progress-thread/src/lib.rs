@@ -14,7 +14,8 @@
 //!
 //! The thread is polite: it spins for a bounded time ([`Options::spin`]), then sleeps in the kernel
 //! until work arrives. It may be pinned to a processor ([`Options::cpu`]), say the SMT sibling of
-//! the core that computes, and be told to give way ([`Options::nice`]). Where it sits is a matter of
+//! the core that computes, be told to give way ([`Options::nice`]), or to take short turns that begin at once
+//! ([`Options::slice`]). Where it sits is a matter of
 //! speed only: a pin that the system refuses is no error ([`ProgressThread::cpu`] tells). The thread
 //! blocks all signals that are sent to the process, so that those go to the program's own threads;
 //! faults of its own (`SIGSEGV` and the like) still reach their handlers.
@@ -62,6 +63,7 @@
 //! ```
 
 mod signals;
+mod slice;
 mod statistics;
 
 pub use signals::{Blocked, block_all_but_faults};
@@ -117,12 +119,15 @@ pub struct Options {
     /// How much the thread gives way to others: -20 (not at all) to 19; none: as the starting
     /// thread.
     pub nice: Option<i32>,
+    /// How long the scheduler lets it run at once: a thread of short turns that wakes where another computes has not
+    /// that long to wait for its own. A wish, like the processor. None: as the starting thread.
+    pub slice: Option<Duration>,
 }
 
 impl Options {
     /// An unpinned thread of this name that spins for 50 microseconds.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), cpu: None, spin: Duration::from_micros(50), nice: None }
+        Self { name: name.into(), cpu: None, spin: Duration::from_micros(50), nice: None, slice: None }
     }
 }
 
@@ -220,6 +225,9 @@ fn settle(options: &Options) -> io::Result<Option<usize>> {
     if let Some(nice) = options.nice {
         // Linux keeps niceness per thread, and takes a thread's number for a process's.
         rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice)?;
+    }
+    if let Some(slice) = options.slice {
+        slice::shorten(slice);
     }
     Ok(cpu)
 }

@@ -572,7 +572,7 @@ impl Origin {
         let sleep = |ready: &mut dyn FnMut() -> bool| {
             if threaded {
                 // Messages are the progress thread's: nobody need wake us for them.
-                self.service.while_waiter_sleeps(|| bell.sleep_unless(ready));
+                self.service.while_waiter_sleeps_elsewhere(|| bell.sleep_unless(ready));
             } else {
                 self.sleep_unless(ready);
             }

@@ -45,8 +45,9 @@ pub(crate) struct Service {
     threaded: bool,
     /// Whether the progress thread shares its core with the rank's own thread.
     shares: bool,
-    /// Threads of the rank that sleep in a wait.
+    /// Threads of the rank that sleep in a wait; and those of them that sleep elsewhere than on the rank's own bell.
     sleeping: AtomicU32,
+    sleeping_elsewhere: AtomicU32,
     /// How often a waiting thread could have looked beyond the node.
     looks: AtomicU32,
     /// What notes the messages served, if anything does.
@@ -77,16 +78,32 @@ impl Service {
             threaded,
             shares,
             sleeping: AtomicU32::new(0),
+            sleeping_elsewhere: AtomicU32::new(0),
             looks: AtomicU32::new(0),
             watch,
         }
     }
 
-    /// Runs `sleep`, in which a thread of the rank sleeps and leaves its core to whoever serves.
+    /// Runs `sleep`, in which a thread of the rank sleeps, on its own bell or over a descriptor, and leaves its core to
+    /// whoever serves.
     pub(crate) fn while_waiter_sleeps(&self, sleep: impl FnOnce()) {
         self.sleeping.fetch_add(1, Ordering::Relaxed);
         sleep();
         self.sleeping.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The same, where it sleeps on another bell.
+    pub(crate) fn while_waiter_sleeps_elsewhere(&self, sleep: impl FnOnce()) {
+        self.sleeping_elsewhere.fetch_add(1, Ordering::Relaxed);
+        self.while_waiter_sleeps(sleep);
+        self.sleeping_elsewhere.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether the core that the progress thread shares with its rank is free: who sleeps in a wait has not been woken.
+    /// Nobody tells a thread that spins that its core is wanted, until its time slice ends.
+    fn has_core_for_itself(&self) -> bool {
+        self.sleeping.load(Ordering::Relaxed) != 0
+            && (self.sleeping_elsewhere.load(Ordering::Relaxed) != 0 || !self.transport.has_called_waiter())
     }
 
     /// Wakes the rank's own threads that wait inside a call, to look at what they wait for.
@@ -248,15 +265,12 @@ impl Advance for Service {
     }
 
     fn park(&self) {
-        if self.may_spin() && self.transport.is_busy() && !self.stopping.load(Ordering::Acquire) {
-            return;
-        }
         let awake = || self.has_work() || self.stopping.load(Ordering::Acquire);
         self.transport.sleep_as_server_unless(awake);
     }
 
     fn may_spin(&self) -> bool {
-        !self.shares || self.sleeping.load(Ordering::Relaxed) != 0
+        !self.shares || self.has_core_for_itself()
     }
 
     fn wake(&self) {

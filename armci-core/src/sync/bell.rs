@@ -48,6 +48,11 @@ impl Bell {
         }
     }
 
+    /// Whether somebody sleeps here, or is about to, and has not been rung for.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) != 0
+    }
+
     /// Sleeps until rung, unless `ready` holds; may return early.
     pub(crate) fn sleep_unless(&self, ready: impl FnOnce() -> bool) {
         let seq = self.seq.load(Ordering::Acquire);

@@ -7,10 +7,10 @@
 //! What a caller of each `unsafe` method promises is said at the trait; SERVICE-OWNER (see `am/service.rs`).
 #![allow(unsafe_code)]
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -28,15 +28,8 @@ use crate::node::{Node, doorbell};
 const NAP: Duration = Duration::from_micros(500);
 /// How long the progress thread sleeps at most: a neighbour that has no descriptor left cannot wake it.
 const LONG_NAP: Duration = Duration::from_millis(100);
-/// How long it sleeps while a reply waits for room.
+/// How long it sleeps while a reply waits for room, or while the provider says for no reason that something has come.
 const BRIEFLY: Duration = Duration::from_micros(50);
-
-/// Woken by the fabric within this, the progress thread has slept too early. A round trip in which both sides have to be
-/// woken takes nearly as long, and would go on doing so.
-const SOON: Duration = Duration::from_micros(500);
-/// How long it stays awake then, at first and at most; each such time it is twice as long.
-const STAY: Duration = Duration::from_micros(200);
-const STAY_MAX: Duration = Duration::from_millis(2);
 
 /// What this process is joined by.
 #[derive(Debug, Clone)]
@@ -57,46 +50,14 @@ struct Far {
     left_over: AtomicBool,
     /// How long to sleep where nothing tells of what comes.
     period: Duration,
-    vigil: Vigil,
+    /// What a waiting thread sleeps over, or one of the two below.
+    pillow: AtomicI32,
 }
 
-/// How long the progress thread stays awake, where it may spin. Remote memory access is served by looking, and leaves no
-/// other trace; so how soon a sleep was ended tells how dense the traffic is.
-#[derive(Debug)]
-struct Vigil {
-    began: Instant,
-    /// Until when, and for how long, in nanoseconds; the former since then.
-    until: AtomicU64,
-    stay: AtomicU64,
-}
-
-impl Vigil {
-    fn new() -> Self {
-        Vigil { began: Instant::now(), until: AtomicU64::new(0), stay: AtomicU64::new(0) }
-    }
-
-    fn now(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
-    }
-
-    /// Whether it is too early to sleep.
-    fn lasts(&self) -> bool {
-        self.now() < self.until.load(Ordering::Relaxed)
-    }
-
-    /// After a sleep since `slept`, which the fabric ended, or not.
-    fn judge(&self, slept: u64, by_fabric: bool) {
-        let now = self.now();
-        let early = by_fabric && now - slept < SOON.as_nanos() as u64;
-        let stay = match (early, self.stay.load(Ordering::Relaxed)) {
-            (false, _) => 0,
-            (true, 0) => STAY.as_nanos() as u64,
-            (true, before) => (2 * before).min(STAY_MAX.as_nanos() as u64),
-        };
-        self.stay.store(stay, Ordering::Relaxed);
-        self.until.store(now + stay, Ordering::Relaxed);
-    }
-}
+/// No waiting thread sleeps, unless on the bell of its rank.
+const AWAKE: RawFd = -1;
+/// One sleeps for a while.
+const BLIND: RawFd = -2;
 
 impl Wire {
     /// That of a node.
@@ -117,8 +78,8 @@ impl Wire {
     ) -> Result<Self> {
         let bell = node.mine().service_bell.open()?;
         let left_over = AtomicBool::new(false);
-        let vigil = Vigil::new();
-        Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period, vigil })), ..self })
+        let pillow = AtomicI32::new(AWAKE);
+        Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period, pillow })), ..self })
     }
 
     /// What joins the nodes, if there are several.
@@ -141,11 +102,6 @@ impl Wire {
     /// Whether something that has come from other nodes was left, or could not be answered yet.
     pub(crate) fn has_left_over(&self) -> bool {
         self.far.as_ref().is_some_and(|far| far.left_over.load(Ordering::Relaxed))
-    }
-
-    /// Whether the progress thread, where it may spin, had better not sleep yet.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.far.as_ref().is_some_and(|far| far.vigil.lasts())
     }
 
     /// Whether all replies have gone to other nodes.
@@ -184,9 +140,29 @@ impl Wire {
         let quiet = line.is_none_or(ofi::Line::may_sleep) && reception.is_none_or(ofi::Reception::may_sleep);
         let descriptors = [line.and_then(ofi::Line::descriptor), reception.and_then(ofi::Reception::descriptor)];
         let blind = (line.is_some() && descriptors[0].is_none()) || (serves && descriptors[1].is_none());
-        if quiet {
+        if !quiet {
+            let kept_awake = |line: &ofi::Line| line.is_kept_awake();
+            if line.is_some_and(kept_awake) || reception.is_some_and(ofi::Reception::is_kept_awake) {
+                sleep([].into_iter(), BRIEFLY);
+            }
+        } else {
             let limit = if blind { far.period } else { NAP };
+            let over = descriptors[0].filter(|_| !blind).map_or(BLIND, |descriptor| descriptor.as_raw_fd());
+            far.pillow.store(over, Ordering::Relaxed);
             sleep(descriptors.into_iter().flatten(), far.at_most(limit));
+            far.pillow.store(AWAKE, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether what a thread of this rank that sleeps in a wait sleeps over has called it: between its waking and its
+    /// running the progress thread may have their core. Of several such threads the last is looked at.
+    pub(crate) fn has_called_waiter(&self) -> bool {
+        let Some(far) = &self.far else { return false };
+        match far.pillow.load(Ordering::Relaxed) {
+            AWAKE => !far.node.mine().main_bell.is_awaited(),
+            BLIND => false,
+            // SAFETY: whatever it is by now, its number is only asked about.
+            over => sleep([unsafe { BorrowedFd::borrow_raw(over) }].into_iter(), Duration::ZERO),
         }
     }
 }
@@ -197,11 +173,21 @@ impl Far {
         if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit }
     }
 
+    /// Sleeps until a neighbour rings, or something comes over `descriptor`.
+    fn sleep_until_called(&self, descriptor: Option<BorrowedFd<'_>>, limit: Duration) {
+        if sleep([self.bell.as_fd()].into_iter().chain(descriptor), limit) {
+            doorbell::drain(self.bell.as_fd());
+        }
+    }
+
     /// Sleeps as the progress thread.
     fn sleep_as_server_unless(&self, ready: impl FnOnce() -> bool) {
         let door = &self.node.mine().service_bell;
         door.sleep_unless(ready, || {
             if !self.reception.may_sleep() {
+                if self.reception.is_kept_awake() {
+                    self.sleep_until_called(None, BRIEFLY);
+                }
                 return;
             }
             let descriptor = self.reception.descriptor();
@@ -216,10 +202,7 @@ impl Far {
                     }
                 }
             };
-            let slept = self.vigil.now();
-            let by_fabric = sleep(descriptor.into_iter().chain([self.bell.as_fd()]), limit) && descriptor.is_some();
-            self.vigil.judge(slept, by_fabric);
-            doorbell::drain(self.bell.as_fd());
+            self.sleep_until_called(descriptor, limit);
         });
     }
 }

@@ -96,8 +96,10 @@ impl<'a> Builder<'a> {
                 [plan.blocks[row].functions.clone(), 0..columns]
             });
             let densities: Stripes = times.book(Phase::Get, || {
+                // Under way together: one journey to whoever owns them, not three.
                 let [i, j, k] = &patches;
-                Ok::<_, ScfError>([density.get(i)?, density.get(j)?, density.get(k)?])
+                let [i, j, k] = [density.get_nb(i)?, density.get_nb(j)?, density.get_nb(k)?];
+                Ok::<_, ScfError>([i.wait()?, j.wait()?, k.wait()?])
             })?;
             let (quartets, parts) = times.book(Phase::Integrals, || {
                 let mut parts: Stripes = densities.each_ref().map(|d| Array2::zeros(d.dim()));

@@ -1,8 +1,12 @@
-//! The domain: which provider reaches the other nodes, and what all endpoints of this process share.
+//! The domain: which provider reaches the other nodes, and what an endpoint stands on.
 //!
 //! The provider is chosen by capability: reliable messages in order and remote memory access, among those that cross
 //! hosts, in the order in which libfabric offers them (fastest first). `ARMCI_FABRIC` names another, and the network
 //! interface if need be. All ranks must have chosen the same; see `fabric.rs`.
+//!
+//! Each endpoint has a domain of its own ([`Domain::beside`]): providers keep one lock and one set of descriptors per
+//! domain. In a common one the progress thread could not sleep for what had come for its rank's main thread, and kept
+//! that from the core they share until its time slice ended.
 //!
 //! # Safety
 //! FABRIC-ABI, FABRIC-OBJECT (see `library.rs`).
@@ -12,6 +16,7 @@ use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::os::fd::RawFd;
 use std::ptr;
+use std::sync::Arc;
 
 use super::abi;
 use super::faults::{Asked, Faults};
@@ -37,14 +42,14 @@ pub(crate) struct Wanted {
     pub(crate) domain: Option<String>,
 }
 
-/// What all endpoints share.
+/// What an endpoint stands on.
 #[derive(Debug)]
 pub(super) struct Domain {
     // In this order they are dropped.
     addresses: Object<abi::Av>,
     domain: Object<abi::Domain>,
-    fabric: Object<abi::Fabric>,
-    offer: Infos,
+    fabric: Arc<Object<abi::Fabric>>,
+    offer: Arc<Infos>,
     library: Library,
     waits: bool,
     /// Whether a write can be asked to be complete only when it is there.
@@ -52,6 +57,7 @@ pub(super) struct Domain {
     /// What tests ask for.
     faults: Asked,
     rank: usize,
+    ranks: usize,
 }
 
 impl Domain {
@@ -102,6 +108,33 @@ impl Domain {
             tx.op_flags = 0;
         }
         let fabric = library.fabric(&offer)?;
+        let (fabric, offer) = (Arc::new(fabric), Arc::new(offer));
+        let (domain, addresses) = Self::parts(library, &fabric, &offer, ranks)?;
+        let delivers = delivers && !faults.lacks_delivery;
+        let faults = faults.clone();
+        let mut opened =
+            Domain { addresses, domain, fabric, offer, library, waits: true, delivers, faults, rank, ranks };
+        opened.waits = !opened.faults.lacks_wait && opened.queue(abi::WAIT_FD).is_ok();
+        Ok((opened, why))
+    }
+
+    /// Another domain of the same provider, with nothing in common with this one but the network.
+    ///
+    /// # Errors
+    /// What the provider has to say.
+    pub(super) fn beside(&self) -> Result<Self> {
+        let Domain { library, waits, delivers, rank, ranks, .. } = *self;
+        let (fabric, offer, faults) = (self.fabric.clone(), self.offer.clone(), self.faults.clone());
+        let (domain, addresses) = Self::parts(library, &fabric, &offer, ranks)?;
+        Ok(Domain { addresses, domain, fabric, offer, library, waits, delivers, faults, rank, ranks })
+    }
+
+    fn parts(
+        library: Library,
+        fabric: &Object<abi::Fabric>,
+        offer: &Infos,
+        ranks: usize,
+    ) -> Result<(Object<abi::Domain>, Object<abi::Av>)> {
         let mut domain = ptr::null_mut();
         // SAFETY: FABRIC-ABI.
         let code = unsafe {
@@ -115,12 +148,7 @@ impl Domain {
         // SAFETY: FABRIC-ABI.
         let code =
             unsafe { ((*domain.get().ops).av_open)(domain.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut()) };
-        let addresses = library.opened("an address vector", code, addresses)?;
-        let delivers = delivers && !faults.lacks_delivery;
-        let faults = faults.clone();
-        let mut opened = Domain { addresses, domain, fabric, offer, library, waits: true, delivers, faults, rank };
-        opened.waits = !opened.faults.lacks_wait && opened.queue(abi::WAIT_FD).is_ok();
-        Ok((opened, why))
+        Ok((domain, library.opened("an address vector", code, addresses)?))
     }
 
     pub(super) fn library(&self) -> Library {

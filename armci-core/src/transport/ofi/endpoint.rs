@@ -12,6 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::abi;
 use super::domain::Domain;
@@ -83,10 +84,15 @@ pub(crate) struct Endpoint {
     endpoint: Object<abi::Ep>,
     queue: Object<abi::Cq>,
     wait: Option<RawFd>,
+    /// How often in a row the provider has kept from sleep whoever asked.
+    kept_awake: AtomicU32,
     domain: Arc<Domain>,
     /// What tests ask for.
     faults: Option<Box<Faults>>,
 }
+
+/// So often in a row there may be something to take out whenever one wants to sleep.
+const IN_VAIN: u32 = 4;
 
 const AGAIN: isize = -11;
 const ERROR_AVAILABLE: isize = -259;
@@ -109,7 +115,8 @@ impl Endpoint {
         // SAFETY: FABRIC-ABI: this command takes no argument.
         library.check("to enable an endpoint", unsafe { endpoint.control(abi::ENABLE, ptr::null_mut()) })?;
         let faults = domain.faults(endpoint.as_ptr() as u64 >> 4);
-        Ok(Endpoint { endpoint, queue, wait, domain: domain.clone(), faults })
+        let kept_awake = AtomicU32::new(0);
+        Ok(Endpoint { endpoint, queue, wait, kept_awake, domain: domain.clone(), faults })
     }
 
     /// Its address, for others.
@@ -144,7 +151,17 @@ impl Endpoint {
     /// Whether [`Endpoint::descriptor`] tells the truth now: nothing has come since it was last looked at.
     pub(super) fn may_sleep(&self) -> bool {
         // Without a descriptor there is nothing to ask, and some providers do not survive the question.
-        self.wait.is_none() || self.domain.may_wait(&self.queue)
+        let may = self.wait.is_none() || self.domain.may_wait(&self.queue);
+        let times = if may { 0 } else { self.kept_awake.load(Ordering::Relaxed).saturating_add(1) };
+        self.kept_awake.store(times, Ordering::Relaxed);
+        may
+    }
+
+    /// Whether asking has been in vain for so long that another look will find nothing either. libfabric 1.17's tcp goes
+    /// on saying so for milliseconds (its issue 8947, mended in 1.19); who believed it would keep a core from the thread
+    /// that it waits for.
+    pub(super) fn is_kept_awake(&self) -> bool {
+        self.kept_awake.load(Ordering::Relaxed) > IN_VAIN
     }
 
     /// Whether tests want an attempt refused.

@@ -11,14 +11,13 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::abi;
 use super::dispositions::Dispositions;
 use super::domain::{Domain, Wanted};
-use super::endpoint::{Endpoint, Failed, Target};
+use super::endpoint::{Endpoint, Failed};
 use super::faults::Asked;
 use super::library::Object;
 use super::packet::ADDRESS_MAX;
@@ -43,8 +42,6 @@ pub(crate) struct Fabric {
     /// Bytes of an address, and the addresses of all ranks' service endpoints.
     address_len: usize,
     addresses: Box<[u8]>,
-    /// What the provider calls them, once they were used.
-    known: Box<[AtomicU64]>,
     /// The hosts of the nodes.
     hosts: Box<[String]>,
     aborter: Aborter,
@@ -150,7 +147,6 @@ impl Fabric {
             secret,
             address_len,
             addresses: addresses.into(),
-            known: (0..who.size).map(|_| AtomicU64::new(abi::ADDR_UNSPEC)).collect(),
             hosts: hosts.into(),
             aborter: bootstrap.aborter(),
         };
@@ -174,26 +170,9 @@ impl Fabric {
         self.domain.orders_writes(bytes)
     }
 
-    /// The service endpoint of a rank.
-    pub(super) fn endpoint_of(&self, rank: usize) -> u64 {
-        let known = &self.known[rank];
-        match known.load(Ordering::Relaxed) {
-            abi::ADDR_UNSPEC => {
-                let address = &self.addresses[rank * self.address_len..][..self.address_len];
-                let inserted = self.domain.insert(address).unwrap_or_else(|error| {
-                    self.give_up(Some(rank), &format!("its address is not understood: {error}"))
-                });
-                // Two threads may both do so: either name is good.
-                known.store(inserted, Ordering::Relaxed);
-                inserted
-            }
-            known => known,
-        }
-    }
-
-    /// How a rank's memory is named, whose access this is.
-    pub(super) fn target(&self, rank: usize, access: Access, offset: u64) -> Target {
-        Target { endpoint: self.endpoint_of(rank), address: access.address.wrapping_add(offset), key: access.key }
+    /// The address of a rank's service endpoint.
+    pub(super) fn address_of(&self, rank: usize) -> &[u8] {
+        &self.addresses[rank * self.address_len..][..self.address_len]
     }
 
     /// How others reach a part of a region of this rank; `None` if they cannot.

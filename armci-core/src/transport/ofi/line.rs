@@ -16,12 +16,14 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::abi;
-use super::endpoint::{Endpoint, Local, Token, Trouble};
+use super::domain::Domain;
+use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
 use super::library::Object;
 use super::packet::{ADDRESS_MAX, Asker, HEAD, PACKET_MAX, Reply, write_request};
@@ -60,6 +62,9 @@ pub(crate) struct Line {
     // In this order they are dropped: first what uses the rest.
     endpoint: Endpoint,
     registered: Option<[Object<abi::Mr>; 3]>,
+    domain: Arc<Domain>,
+    /// What the provider calls the ranks that were reached before.
+    names: RefCell<HashMap<usize, u64>>,
     tokens: Box<[Token]>,
     fronts: Box<[u8]>,
     buffers: Box<[u8]>,
@@ -91,7 +96,8 @@ impl Line {
     /// # Errors
     /// [`Error::Fabric`](crate::Error::Fabric): what the provider has to say.
     pub(crate) fn open(fabric: &Arc<Fabric>, context: usize, block: &ContextBlock) -> Result<Self> {
-        let endpoint = Endpoint::open(fabric.domain())?;
+        let domain = Arc::new(fabric.domain().beside()?);
+        let endpoint = Endpoint::open(&domain)?;
         let name = endpoint.name()?;
         let mut fronts = vec![0; REQUEST_SLOTS * FRONT].into_boxed_slice();
         let mut buffers = vec![0; BUFFERS * PACKET_MAX].into_boxed_slice();
@@ -103,7 +109,7 @@ impl Line {
             let register = |(at, len): (*mut u8, usize)| {
                 let key = crate::job::random::<1>()?[0];
                 // SAFETY: the memory is boxed or lies in the window, and stays longer than this.
-                unsafe { fabric.domain().register(at, len, key, &endpoint) }
+                unsafe { domain.register(at, len, key, &endpoint) }
             };
             let all = [register(memory[0])?, register(memory[1])?, register(memory[2])?];
             descriptors = [&all[0], &all[1], &all[2]].map(|object| object.get().mem_desc);
@@ -111,6 +117,8 @@ impl Line {
         }
         let line = Line {
             endpoint,
+            domain,
+            names: RefCell::default(),
             registered,
             tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
             fronts,
@@ -148,6 +156,11 @@ impl Line {
     /// Whether one may go to sleep over the descriptor.
     pub(crate) fn may_sleep(&self) -> bool {
         self.endpoint.may_sleep()
+    }
+
+    /// Whether it is no use to ask that again at once.
+    pub(crate) fn is_kept_awake(&self) -> bool {
+        self.endpoint.is_kept_awake()
     }
 
     fn block(&self) -> &ContextBlock {
@@ -204,6 +217,20 @@ impl Line {
         }
     }
 
+    /// What the provider calls a rank's service endpoint.
+    fn name_of(&self, rank: usize) -> u64 {
+        *self.names.borrow_mut().entry(rank).or_insert_with(|| {
+            self.domain.insert(self.fabric.address_of(rank)).unwrap_or_else(|error| {
+                self.fabric.give_up(Some(rank), &format!("its address is not understood: {error}"))
+            })
+        })
+    }
+
+    /// How a rank's memory is named, whose access this is.
+    fn place(&self, rank: usize, access: Access, offset: u64) -> Target {
+        Target { endpoint: self.name_of(rank), address: access.address.wrapping_add(offset), key: access.key }
+    }
+
     /// Sends a message to a rank of another node.
     ///
     /// # Errors
@@ -220,7 +247,7 @@ impl Line {
         let pieces =
             [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
         // SAFETY: OPERATION-MEMORY.
-        let taken = unsafe { self.endpoint.send(self.fabric.endpoint_of(target), pieces, &self.tokens[slot]) };
+        let taken = unsafe { self.endpoint.send(self.name_of(target), pieces, &self.tokens[slot]) };
         self.taken(slot, Use::Message { target, sent: false, answer: None }, taken)?;
         self.turns[slot].set(turn);
         Ok(())
@@ -242,7 +269,7 @@ impl Line {
         from: *const u8,
         len: usize,
     ) -> std::result::Result<(), Again> {
-        let to = self.fabric.target(target, access, offset);
+        let to = self.place(target, access, offset);
         let local =
             if from.is_null() { self.chunk(slot) } else { Local { at: from.cast_mut(), desc: ptr::null_mut() } };
         // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
@@ -266,7 +293,7 @@ impl Line {
         to: *mut u8,
         len: usize,
     ) -> std::result::Result<(), Again> {
-        let from = self.fabric.target(target, access, offset);
+        let from = self.place(target, access, offset);
         let local = if to.is_null() { self.chunk(slot) } else { Local { at: to, desc: ptr::null_mut() } };
         // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
         let taken = unsafe { self.endpoint.read(from, local, len, &self.tokens[slot]) };

@@ -126,6 +126,11 @@ impl Reception {
         self.endpoint.may_sleep()
     }
 
+    /// Whether it is no use to ask that again at once.
+    pub(crate) fn is_kept_awake(&self) -> bool {
+        self.endpoint.is_kept_awake()
+    }
+
     /// How others reach a part of a region of this rank.
     pub(crate) fn export(&self, id: RegionId, part: Part) -> Option<Access> {
         self.fabric.export(&self.endpoint, id, part)
