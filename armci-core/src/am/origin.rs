@@ -19,6 +19,7 @@
 //! LANDING (see `am/landing.rs`): [`Origin::post_get`] was promised it.
 #![allow(unsafe_code)]
 
+mod bulk;
 mod order;
 mod sent;
 
@@ -96,6 +97,8 @@ pub(crate) struct Origin {
     /// place may have to wait for.
     detached: Cell<usize>,
     detached_near: Cell<usize>,
+    /// For each slot, the long buffer that its message names, if it does.
+    bulk: [Cell<Option<usize>>; REQUEST_SLOTS],
     /// For each slot, the places that a list of segments lands at.
     places: [RefCell<Vec<*mut u8>>; REQUEST_SLOTS],
     /// The number of the operation, or scope, that began last.
@@ -135,6 +138,7 @@ impl Origin {
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
             detached_near: Cell::new(0),
+            bulk: Default::default(),
             places: Default::default(),
             last: Cell::new(0),
             refused: RefCell::new(Vec::new()),
@@ -235,7 +239,7 @@ impl Origin {
             None => self.begin(message.slot, sent, || self.transport.send(self.context, what.target, message)),
             Some(line) => {
                 self.order_behind_accesses(handler, &what);
-                self.begin(message.slot, sent, || line.send(what.target, message));
+                self.begin(message.slot, sent, || line.send(what.target, message, None));
             }
         }
     }
@@ -554,6 +558,9 @@ impl Origin {
 
     fn release(&self, slot: usize) {
         self.sent.borrow_mut()[slot] = None;
+        if let (Some(buffer), Some(line)) = (self.bulk[slot].take(), &self.line) {
+            line.release_bulk(buffer);
+        }
         self.free.set(self.free.get() | 1 << slot);
     }
 
@@ -561,6 +568,10 @@ impl Origin {
     fn reply<R>(&self, slot: usize, read: impl FnOnce(Status, &[u8]) -> R) -> R {
         let cell = &self.block().replies[slot];
         let status = cell.status().unwrap_or(Status::Refused);
+        if let Some(stored) = self.stored(slot, status, cell.len()) {
+            // SAFETY: BULK-BUFFER (see `transport/ofi/bulk.rs`): the cell has a status, so the buffer is ours again.
+            return read(status, unsafe { std::slice::from_raw_parts(stored, cell.len()) });
+        }
         let len = cell.len().min(STAGING_BYTES);
         let from = if len <= REPLY_INLINE_MAX {
             cell.inline.with(|inline| inline.cast::<u8>())

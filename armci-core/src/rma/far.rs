@@ -90,7 +90,7 @@ pub(super) unsafe fn put(
     let way = access(world, to, target, patch, world.protocol().put)?.filter(|(_, line)| line.writes());
     let Some((access, line)) = way else {
         // SAFETY: LOCAL-PATCH.
-        return unsafe { by_message::put(world, source, target, patch) };
+        return unsafe { by_message::send(world, source, target, patch, by_message::Verb::Put, completion) };
     };
     let origin = world.origin();
     let what = outstanding(target.rank(), target.region, Access::Put);

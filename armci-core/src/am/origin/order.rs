@@ -2,7 +2,8 @@
 //!
 //! What is under way is in the records of the slots. On this node messages to one target are served in the order sent, and
 //! what is done in place is done when its call returns; so there only an access in place waits, for messages. Between
-//! nodes accesses to remote memory are under way, too, and pass each other and messages.
+//! nodes accesses to remote memory are under way, too, and pass each other and messages; and so do long messages, which
+//! come behind what was sent before them, but before or behind what is sent after them.
 
 use super::Origin;
 use super::sent::{By, Sent};
@@ -32,24 +33,40 @@ impl Origin {
             By::Access(before) => {
                 (earlier.what.access, access) == (Access::Put, Access::Put) && in_order(bytes.max(before))
             }
-            By::Message => false,
+            By::Message | By::Bulk { .. } => false,
         });
     }
 
-    /// Before a message to another node: waits for the remote memory accesses that it is to come behind. One that
-    /// transfers something minds its region, any other may tell of whatever was written before it.
+    /// Before a transfer to another node by long messages, all of which it concerns: as [`Origin::order`].
+    pub(crate) fn order_bulk(&self, target: usize, region: RegionId, access: Access) {
+        if self.detached.get() == 0 {
+            return;
+        }
+        self.order_behind(target, region, access, |earlier| match earlier.by {
+            By::Message => true,
+            By::Access(_) => false,
+            By::Bulk { .. } => earlier.commutes_with(access),
+        });
+    }
+
+    /// Before a message to another node: waits for the remote memory accesses and long messages that it is to come behind.
+    /// One that transfers something minds its region, any other may tell of whatever was written before it.
     pub(super) fn order_behind_accesses(&self, handler: u16, what: &Outstanding) {
         if self.detached.get() == 0 {
             return;
         }
         match what.region {
             Some(region) if builtin::transfers(handler) => {
-                self.order_behind(what.target, region, what.access, |earlier| earlier.by == By::Message);
+                self.order_behind(what.target, region, what.access, |earlier| match earlier.by {
+                    By::Message => true,
+                    By::Access(_) => false,
+                    By::Bulk { .. } => earlier.commutes_with(what.access),
+                });
             }
             _ if [builtin::DESCRIBE, builtin::LOCATE].contains(&handler) => (),
             _ => self.wait_for(|sent| {
-                let written = sent.what.access == Access::Put && sent.what.target == what.target;
-                matches!(sent.by, By::Access(_)) && sent.detached() && written
+                let written = matches!(sent.what.access, Access::Put | Access::Accumulate);
+                sent.by != By::Message && sent.detached() && written && sent.what.target == what.target
             }),
         }
     }

@@ -22,6 +22,9 @@ pub(super) enum By {
     Message,
     /// As a remote memory access between nodes, of so many bytes.
     Access(usize),
+    /// As a message between nodes whose payload is fetched, or whose reply is stored: it is served at any time, and what
+    /// is sent after it may be served before. Whether its sender stays in its call until it is over.
+    Bulk { in_call: bool },
 }
 
 /// What is done with a reply.
@@ -48,6 +51,11 @@ impl Sent {
             Answer::Data { .. } => self.what.access == Access::Put,
             Answer::Awaited => false,
         }
+    }
+
+    /// Whether it and a later access of this kind give the same in any order, where neither order is kept.
+    pub(super) fn commutes_with(&self, later: Access) -> bool {
+        (self.what.access, later) == (Access::Accumulate, Access::Accumulate)
     }
 
     /// The get, or the put that is still being read, it belongs to.

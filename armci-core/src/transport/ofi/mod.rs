@@ -17,11 +17,13 @@
 //! a provider's atomics would not exclude them.
 
 pub mod abi;
+mod bulk;
 mod dispositions;
 mod domain;
 mod endpoint;
 mod fabric;
 mod faults;
+mod landings;
 mod library;
 mod line;
 mod packet;
@@ -39,4 +41,5 @@ pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
 pub(crate) use faults::Asked;
 pub(crate) use line::Line;
+pub(crate) use packet::{BULK_BYTES, Errand, Place, Through};
 pub(crate) use reception::Reception;
