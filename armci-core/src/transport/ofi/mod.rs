@@ -13,6 +13,9 @@
 //! by its owner's service endpoint, the one that is always looked at: providers whose remote memory access only goes on
 //! while the target looks at its queue are moved on by the progress thread. Whatever a provider lacks goes by message.
 //!
+//! What is longer than a packet travels beside it: a request names a place in the memory of whoever asks ([`bulk`]), and
+//! the reception fetches from there into a landing, or stores there from one ([`landings`]).
+//!
 //! *Atomics go by message*, to whoever serves the target, which changes the word as its neighbours do, by the processor:
 //! a provider's atomics would not exclude them.
 
