@@ -103,7 +103,8 @@ impl World {
     /// guard is dropped.
     ///
     /// **A hook for tests**: it makes messages to this rank outstanding for as long as a test likes. Whoever waits for
-    /// one of them meanwhile hangs, this thread's own barriers included if any rank comes to them with such a message.
+    /// one of them meanwhile hangs, this thread's own barriers included if any rank comes to them with such a message;
+    /// and so does who waits for this rank's own long transfers with handles to other nodes, which others fetch from it.
     /// What came in is served when the guard is dropped.
     pub fn hold_service(&self) -> HeldService<'_> {
         self.service().hold()

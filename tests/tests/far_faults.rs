@@ -31,22 +31,28 @@ fn everything(world: &World) {
         );
         world.barrier().unwrap();
     }
-    for row in [3, 700] {
-        let shape = Strided { counts: &[row, 12], local: &[row], remote: &[row + 50] };
-        let data: Vec<f64> = (0..row * 12).map(|i| (me + i) as f64).collect();
+    // By short messages, by accesses, and by long messages.
+    for (row, rows) in [(3, 12), (700, 12), (200, 90)] {
+        let shape = Strided { counts: &[row, rows], local: &[row], remote: &[row + 50] };
+        let data: Vec<f64> = (0..row * rows).map(|i| (me + i) as f64).collect();
         world.put_strided(&data, region.at(right, 5), &shape).unwrap();
-        let mut got = vec![0.0; row * 12];
+        let mut got = vec![0.0; row * rows];
         world.get_strided(region.at(right, 5), &mut got, &shape).unwrap();
         assert_eq!(got, data);
         world.barrier().unwrap();
     }
-    world.put(&[0.0; 5_000], region.at(me, 0)).unwrap();
+    world.put(&[0.0; 19_000], region.at(me, 0)).unwrap();
     world.barrier().unwrap();
-    (0..size).for_each(|target| world.accumulate(0.5, &[1.0; 5_000], region.at(target, 0)).unwrap());
+    for target in 0..size {
+        world.accumulate(0.5, &[1.0; 5_000], region.at(target, 0)).unwrap();
+        world.accumulate(0.25, &[1.0; 19_000], region.at(target, 0)).unwrap();
+        drop(world.accumulate_nb(0.25, vec![1.0; 19_000], region.at(target, 0)).unwrap().wait().unwrap());
+    }
     world.barrier().unwrap();
-    let mut sums = [0.0; 5_000];
+    let mut sums = [0.0; 19_000];
     world.get(region.at(right, 0), &mut sums).unwrap();
-    assert!(sums.iter().all(|sum| *sum == 0.5 * size as f64));
+    let sum_at = |at| if at < 5_000 { size as f64 } else { 0.5 * size as f64 };
+    assert!(sums.iter().enumerate().all(|(at, sum)| *sum == sum_at(at)));
     for len in [0, 50, 5_000] {
         let payload = vec![me as u8; len];
         assert_eq!(world.request(right, handler, &payload).unwrap(), [&[7], &payload[..]].concat());
@@ -181,6 +187,13 @@ fn puts(world: &World, region: &Region) {
     }
 }
 
+fn adds(world: &World, region: &Region) {
+    let data = vec![1.0; 1 << 16];
+    loop {
+        world.accumulate(1.0, &data, region.at(1, 0)).unwrap();
+    }
+}
+
 fn dies_while(progress: &str, work: impl FnOnce(&World, &Region)) {
     let (outcome, took) = when_rank_1(progress, "", die, work);
     let failure = outcome.failed.expect("a rank failed");
@@ -197,6 +210,11 @@ fn a_rank_that_is_killed_is_named_by_those_who_get() {
 #[test]
 fn a_rank_that_is_killed_is_named_by_those_who_put() {
     dies_while("none", puts);
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_by_those_whose_data_it_fetches() {
+    dies_while("thread", adds);
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn any_protocol(random: &mut Rng) -> Protocol {
     Protocol { put: path(), get: path(), accumulate: path(), rmw: path() }
 }
 
-/// Words of each rank at each: beyond two staging chunks, so that transfers of every kind happen.
-const LINE: usize = 5_000;
+/// Words of each rank at each: so many that transfers of every kind happen, also by long messages.
+const LINE: usize = 14_000;
 
 /// A rank's own words at one rank, and what they should hold.
 struct Line {
@@ -85,7 +85,7 @@ fn step(world: &World, random: &mut Rng, line: &mut Line, gets: &mut Gets) {
         }
         kind @ 7..=9 => {
             // Rows that lie apart, long enough for accesses of their own or not.
-            let (row, rows) = if len.is_multiple_of(2) { (600, 3) } else { (3, 30) };
+            let (row, rows) = [(600, 3), (3, 30), (300, 30)][len % 3];
             let apart = row + 7;
             let at = at % (LINE - rows * apart);
             let shape = Strided { counts: &[row, rows], local: &[row], remote: &[apart] };

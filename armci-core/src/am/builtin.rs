@@ -16,7 +16,7 @@ use crate::memory::RegionId;
 use crate::memory::region::Access;
 use crate::memory::together::Common;
 use crate::node::Node;
-use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
+use crate::node::message::REPLY_INLINE_MAX;
 use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport, Wire};
 
 /// Ids of the built-in handlers.
@@ -163,8 +163,9 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
             let (rows, _) = arguments::<Rows>(incoming)?;
             let from = locate(node, &rows, 1)?;
             let bytes = rows.bytes();
-            if bytes > STAGING_BYTES {
-                return Err(format!("{bytes} bytes were asked for in one message, at most {STAGING_BYTES} fit"));
+            let room = incoming.reply_room;
+            if bytes > room {
+                return Err(format!("{bytes} bytes were asked for in one message, at most {room} fit"));
             }
             let to = if bytes <= REPLY_INLINE_MAX { incoming.reply_inline } else { incoming.reply_staged };
             // SAFETY: REGION-LIVE by `locate`; REQUEST-SLOT, and the reply fits.
@@ -212,7 +213,7 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
             let records = Records::new(node, incoming, list, data, 0, 1)?;
             let (row, segments) = (list.row as usize, list.segments as usize);
             let bytes = row * segments;
-            if bytes > STAGING_BYTES || segments > LIST_MAX {
+            if bytes > incoming.reply_room || segments > LIST_MAX {
                 return Err(format!("{bytes} bytes in {segments} segments were asked for in one message"));
             }
             // The reply may be written where the records lie.

@@ -19,11 +19,16 @@
 //! LANDING (see `am/landing.rs`): [`Origin::post_get`] was promised it.
 #![allow(unsafe_code)]
 
+mod bulk;
+mod order;
+mod sent;
+
 use std::cell::{Cell, RefCell, RefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::sent::{Answer, By, Sent};
 use super::builtin;
 use super::handlers::LONG;
 use super::landing::{Group, Landing, Tag, Which};
@@ -31,7 +36,7 @@ use super::owner::Server;
 use super::parcels::{Exchange, Parcels};
 use super::service::Service;
 use crate::config::Conflicts;
-use crate::consistency::{self, Access, ConflictCounts, Outstanding};
+use crate::consistency::{Access, ConflictCounts, Outstanding};
 use crate::error::{Error, Result};
 use crate::memory::{RegionId, region};
 use crate::node::Node;
@@ -49,66 +54,6 @@ const FULL_INBOX_SLEEP: Duration = Duration::from_micros(50);
 
 /// Slots one operation may hold at once, so that others can still be sent.
 pub(crate) const PIPELINE: usize = REQUEST_SLOTS / 2;
-
-/// A message under way.
-#[derive(Debug, Clone, Copy)]
-struct Sent {
-    what: Outstanding,
-    handler: u16,
-    answer: Answer,
-    by: By,
-    /// Whether it is on this node.
-    near: bool,
-}
-
-/// How something is under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// As a message; those to one target are served in the order sent.
-    Message,
-    /// As a remote memory access between nodes, of so many bytes.
-    Access(usize),
-}
-
-/// What is done with a reply.
-#[derive(Debug, Clone, Copy)]
-enum Answer {
-    /// Whoever sent the message collects it.
-    Awaited,
-    /// It only says that the message was served.
-    Acknowledgement,
-    /// It is data.
-    Data { tag: Tag, landing: Landing },
-}
-
-impl Sent {
-    /// Whether its reply is dealt with by whoever finds it.
-    fn detached(&self) -> bool {
-        !matches!(self.answer, Answer::Awaited)
-    }
-
-    /// Whether it changes something at its target, perhaps.
-    fn changes(&self) -> bool {
-        match self.answer {
-            Answer::Acknowledgement => true,
-            Answer::Data { .. } => self.what.access == Access::Put,
-            Answer::Awaited => false,
-        }
-    }
-
-    /// The get, or the put that is still being read, it belongs to.
-    fn tag(&self) -> Option<Tag> {
-        match self.answer {
-            Answer::Data { tag, .. } => Some(tag),
-            Answer::Awaited | Answer::Acknowledgement => None,
-        }
-    }
-
-    /// Whether it is one of these gets.
-    fn is_of(&self, which: Which) -> bool {
-        self.tag().is_some_and(|tag| which.includes(tag, self.what.target))
-    }
-}
 
 /// Detached messages that a target refused.
 #[derive(Debug)]
@@ -152,6 +97,8 @@ pub(crate) struct Origin {
     /// place may have to wait for.
     detached: Cell<usize>,
     detached_near: Cell<usize>,
+    /// For each slot, the long buffer that its message names, if it does.
+    bulk: [Cell<Option<usize>>; REQUEST_SLOTS],
     /// For each slot, the places that a list of segments lands at.
     places: [RefCell<Vec<*mut u8>>; REQUEST_SLOTS],
     /// The number of the operation, or scope, that began last.
@@ -191,6 +138,7 @@ impl Origin {
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
             detached_near: Cell::new(0),
+            bulk: Default::default(),
             places: Default::default(),
             last: Cell::new(0),
             refused: RefCell::new(Vec::new()),
@@ -291,7 +239,7 @@ impl Origin {
             None => self.begin(message.slot, sent, || self.transport.send(self.context, what.target, message)),
             Some(line) => {
                 self.order_behind_accesses(handler, &what);
-                self.begin(message.slot, sent, || line.send(what.target, message));
+                self.begin(message.slot, sent, || line.send(what.target, message, None));
             }
         }
     }
@@ -474,90 +422,6 @@ impl Origin {
         }
     }
 
-    /// Before an access in place, on this node: waits for what its order demands.
-    #[inline]
-    pub(crate) fn order(&self, target: usize, region: RegionId, access: Access) {
-        if self.detached_near.get() != 0 {
-            // What is over shall not be looked at again before the next access.
-            self.reap();
-            self.order_behind(target, region, access, |_| false);
-        }
-    }
-
-    /// Before a remote memory access of `bytes` bytes to another node: as [`Origin::order`].
-    pub(crate) fn order_access(&self, target: usize, region: RegionId, access: Access, bytes: usize) {
-        if self.detached.get() == 0 {
-            return;
-        }
-        let in_order = |bytes| self.line.as_ref().is_some_and(|line| line.fabric().orders_writes(bytes));
-        self.order_behind(target, region, access, |earlier| match earlier.by {
-            By::Access(before) => {
-                (earlier.what.access, access) == (Access::Put, Access::Put) && in_order(bytes.max(before))
-            }
-            By::Message => false,
-        });
-    }
-
-    /// Before a message to another node: waits for the remote memory accesses that it is to come behind. One that
-    /// transfers something minds its region, any other may tell of whatever was written before it.
-    fn order_behind_accesses(&self, handler: u16, what: &Outstanding) {
-        if self.detached.get() == 0 {
-            return;
-        }
-        match what.region {
-            Some(region) if builtin::transfers(handler) => {
-                self.order_behind(what.target, region, what.access, |earlier| earlier.by == By::Message);
-            }
-            _ if [builtin::DESCRIBE, builtin::LOCATE].contains(&handler) => (),
-            _ => self.wait_for(|sent| {
-                let written = sent.what.access == Access::Put && sent.what.target == what.target;
-                matches!(sent.by, By::Access(_)) && sent.detached() && written
-            }),
-        }
-    }
-
-    /// Waits for what is under way and conflicts with an access, save for what `keeps_order` with it.
-    ///
-    /// Whether something has ended meanwhile is asked only if it matters: between nodes a look takes the provider's
-    /// system calls, and one before each of many puts cost them a third of their rate.
-    fn order_behind(&self, target: usize, region: RegionId, access: Access, keeps_order: impl Fn(&Sent) -> bool) {
-        let minds = |sent: &Sent| sent.detached() && !keeps_order(sent);
-        let status = || {
-            let sent = self.sent.borrow();
-            let outstanding = self.slots().filter_map(|slot| sent[slot]).filter(minds).map(|sent| sent.what);
-            consistency::status(outstanding, target, region)
-        };
-        if self.tracking == Conflicts::Off || !status().1.holds_up(access) {
-            return;
-        }
-        self.reap();
-        let (of_region, of_target) = status();
-        if !of_target.holds_up(access) {
-            return;
-        }
-        let mut counts = self.conflicts.get();
-        let same_region = of_region.holds_up(access);
-        let by_target = self.tracking == Conflicts::Target;
-        match (same_region, by_target) {
-            (true, _) => counts.waits += 1,
-            (false, true) => counts.false_waits += 1,
-            (false, false) => counts.avoided += 1,
-        }
-        self.conflicts.set(counts);
-        if same_region || by_target {
-            self.wait_for(|sent| {
-                let Outstanding { target: to, region: of, access: earlier } = sent.what;
-                let concerned = to == target && (by_target || of == Some(region));
-                minds(sent) && concerned && earlier.holds_up(access)
-            });
-        }
-    }
-
-    /// What keeping order has cost, and what tracking conflicts per region has saved.
-    pub(crate) fn conflicts(&self) -> ConflictCounts {
-        self.conflicts.get()
-    }
-
     /// Waits until `ready`, serving this rank's inbox meanwhile.
     #[inline]
     pub(crate) fn wait(&self, ready: impl FnMut() -> bool) {
@@ -694,6 +558,9 @@ impl Origin {
 
     fn release(&self, slot: usize) {
         self.sent.borrow_mut()[slot] = None;
+        if let (Some(buffer), Some(line)) = (self.bulk[slot].take(), &self.line) {
+            line.release_bulk(buffer);
+        }
         self.free.set(self.free.get() | 1 << slot);
     }
 
@@ -701,6 +568,10 @@ impl Origin {
     fn reply<R>(&self, slot: usize, read: impl FnOnce(Status, &[u8]) -> R) -> R {
         let cell = &self.block().replies[slot];
         let status = cell.status().unwrap_or(Status::Refused);
+        if let Some(stored) = self.stored(slot, status, cell.len()) {
+            // SAFETY: BULK-BUFFER (see `transport/ofi/bulk.rs`): the cell has a status, so the buffer is ours again.
+            return read(status, unsafe { std::slice::from_raw_parts(stored, cell.len()) });
+        }
         let len = cell.len().min(STAGING_BYTES);
         let from = if len <= REPLY_INLINE_MAX {
             cell.inline.with(|inline| inline.cast::<u8>())

@@ -154,7 +154,9 @@ impl World {
         B::Element: Accumulate,
     {
         // SAFETY: LOCAL-SPAN.
-        self.start(source, |first, len, _| unsafe { self.accumulate_from(alpha, first, len, target) })
+        self.start(source, |first, len, completion| unsafe {
+            self.accumulate_from_by(alpha, first, len, target, completion)
+        })
     }
 
     /// Starts a put of a patch of `source` (`ARMCI_NbPutS`); see [`World::put_nb`].
@@ -208,10 +210,10 @@ impl World {
     where
         B::Element: Accumulate,
     {
-        self.start(source, |first, len, _| {
+        self.start(source, |first, len, completion| {
             shape.check_local::<B::Element>(len)?;
             // SAFETY: LOCAL-SPAN was just checked.
-            unsafe { self.accumulate_strided_from(alpha, first, target, shape) }
+            unsafe { self.accumulate_strided_by(alpha, first, target, shape, completion) }
         })
     }
 

@@ -203,9 +203,9 @@ impl World {
         target: GlobalPtr<T>,
         handle: Option<&mut NbHandle>,
     ) -> Result<()> {
-        self.tag_of(handle);
+        let completion = Completion::Later(self.tag_of(handle));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.accumulate_from(alpha, source, count, target) }
+        unsafe { self.accumulate_from_by(alpha, source, count, target, completion) }
     }
 
     /// Starts a put of a patch (`ARMCI_NbPutS`).
@@ -264,9 +264,9 @@ impl World {
         shape: &Strided<'_>,
         handle: Option<&mut NbHandle>,
     ) -> Result<()> {
-        self.tag_of(handle);
+        let completion = Completion::Later(self.tag_of(handle));
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.accumulate_strided_from(alpha, source, target, shape) }
+        unsafe { self.accumulate_strided_by(alpha, source, target, shape, completion) }
     }
 
     /// Starts a put of segments (`ARMCI_NbPutV`).

@@ -213,7 +213,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         target: GlobalPtr<T>,
     ) -> Result<ScopedHandle<'scope, &'scope [T]>> {
         // SAFETY: LOCAL-SPAN by SCOPE-WAITS.
-        self.start(source, |world, first, len, _| unsafe { world.accumulate_from(alpha, first, len, target) })
+        self.start(source, |world, first, len, completion| unsafe {
+            world.accumulate_from_by(alpha, first, len, target, completion)
+        })
     }
 
     /// Starts a put of a patch (`ARMCI_NbPutS`).
@@ -266,7 +268,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<ScopedHandle<'scope, &'scope [T]>> {
         shape.check_local::<T>(source.len())?;
         // SAFETY: LOCAL-SPAN was just checked; SCOPE-WAITS.
-        self.start(source, |world, first, _, _| unsafe { world.accumulate_strided_from(alpha, first, target, shape) })
+        self.start(source, |world, first, _, completion| unsafe {
+            world.accumulate_strided_by(alpha, first, target, shape, completion)
+        })
     }
 
     /// Starts a put of segments (`ARMCI_NbPutV`).

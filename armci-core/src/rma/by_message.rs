@@ -4,6 +4,8 @@
 //! lie evenly spaced on both sides. Puts and accumulates are packed, sent and
 //! forgotten (detached), so packing the next batch overlaps with the target's
 //! work on the last one; the replies to gets are unpacked as they are found.
+//! Between nodes patches of more than a few chunks go as `by_bulk` says, in
+//! batches eight times as long.
 //!
 //! # Safety
 //! LOCAL-PATCH: every row of the patch on the local side is readable (put,
@@ -13,7 +15,7 @@
 
 use std::ptr;
 
-use super::Completion;
+use super::{Completion, by_bulk};
 use crate::accumulate::kernels::ElementKind;
 use crate::am::builtin::{self, AccumulateArgs, RmwArgs, Rows};
 use crate::am::landing::Landing;
@@ -31,11 +33,11 @@ use crate::world::World;
 
 /// Evenly spaced rows that fit one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Batch {
+pub(super) struct Batch {
     /// Where the first row lies in the target's part.
     remote: u64,
     /// Where it lies here.
-    local: *mut u8,
+    pub(super) local: *mut u8,
     remote_stride: usize,
     local_stride: usize,
     row: usize,
@@ -49,7 +51,7 @@ impl Batch {
     }
 
     /// Takes one more row in, if it continues the pattern and fits.
-    fn extend(&mut self, remote: u64, local: *mut u8, row: usize) -> bool {
+    fn extend(&mut self, remote: u64, local: *mut u8, row: usize, limit: usize) -> bool {
         let last = (self.rows - 1) * self.remote_stride;
         let (remote_step, local_step) = if self.rows == 1 {
             (remote.wrapping_sub(self.remote) as usize, (local as usize).wrapping_sub(self.local as usize))
@@ -57,7 +59,7 @@ impl Batch {
             (self.remote_stride, self.local_stride)
         };
         let continues = row == self.row
-            && (self.rows + 1) * row <= STAGING_BYTES
+            && (self.rows + 1) * row <= limit
             && remote > self.remote
             && local > self.local
             && remote == self.remote + (last + remote_step) as u64
@@ -70,7 +72,11 @@ impl Batch {
         continues
     }
 
-    fn rows_at<T>(&self, place: GlobalPtr<T>) -> Rows {
+    pub(super) fn bytes(&self) -> usize {
+        self.row * self.rows
+    }
+
+    pub(super) fn rows_at<T>(&self, place: GlobalPtr<T>) -> Rows {
         Rows {
             region: place.region.to_bits(),
             offset: self.remote,
@@ -81,18 +87,26 @@ impl Batch {
     }
 
     /// The patch from the local rows to packed bytes.
-    fn packing(&self) -> Patch {
+    pub(super) fn packing(&self) -> Patch {
         Patch::new(&[self.row], &[self.local_stride], &[self.row, self.rows])
     }
 
     /// The way back: where packed bytes belong.
-    fn landing(&self) -> Landing {
+    pub(super) fn landing(&self) -> Landing {
         Landing::Rows { first: self.local, stride: self.local_stride, row: self.row, rows: self.rows }
     }
 }
 
-/// Cuts a patch into batches, in order. `outward` says that the remote side is the patch's target.
-fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut send: impl FnMut(Batch)) {
+/// Cuts a patch into batches of up to `limit` bytes (a multiple of any element's), in order. `outward` says that the
+/// remote side is the patch's target.
+pub(super) fn for_each_batch(
+    patch: &Patch,
+    remote: u64,
+    local: *mut u8,
+    outward: bool,
+    limit: usize,
+    mut send: impl FnMut(Batch),
+) {
     // The remote side has no address here: the walk computes with its offsets.
     let remote = ptr::without_provenance_mut::<u8>(remote as usize);
     let mut pending: Option<Batch> = None;
@@ -100,9 +114,9 @@ fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut
         let (remote, local) = if outward { (to, from.cast_mut()) } else { (from.cast_mut(), to) };
         let mut done = 0;
         while done < row {
-            let piece = (row - done).min(STAGING_BYTES);
+            let piece = (row - done).min(limit);
             let (remote, local) = (remote as u64 + done as u64, local.wrapping_add(done));
-            if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece))
+            if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece, limit))
                 && let Some(full) = pending.replace(Batch::new(remote, local, piece))
             {
                 send(full);
@@ -118,63 +132,102 @@ fn for_each_batch(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut
     }
 }
 
-/// Packs a batch into a fresh slot and sends it, detached.
+/// What is done with a patch that travels to its target.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Verb {
+    /// It is put there.
+    Put,
+    /// `alpha` times it is added there, elements of `kind`.
+    Accumulate { kind: ElementKind, alpha: [u8; 16] },
+}
+
+/// What a message says besides its data.
+pub(super) enum Arguments {
+    Put(Rows),
+    Accumulate(AccumulateArgs),
+}
+
+impl Verb {
+    pub(super) fn handler(&self) -> u16 {
+        match self {
+            Verb::Put => builtin::PUT,
+            Verb::Accumulate { .. } => builtin::ACCUMULATE,
+        }
+    }
+
+    pub(super) fn access(&self) -> Access {
+        match self {
+            Verb::Put => Access::Put,
+            Verb::Accumulate { .. } => Access::Accumulate,
+        }
+    }
+
+    pub(super) fn arguments(&self, rows: Rows) -> Arguments {
+        match *self {
+            Verb::Put => Arguments::Put(rows),
+            Verb::Accumulate { kind, alpha } => {
+                Arguments::Accumulate(AccumulateArgs { rows, alpha, kind: kind as u64 })
+            }
+        }
+    }
+}
+
+impl Arguments {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Arguments::Put(rows) => bytemuck::bytes_of(rows),
+            Arguments::Accumulate(arguments) => bytemuck::bytes_of(arguments),
+        }
+    }
+}
+
+/// Packs a batch that fits a chunk into a fresh slot, and lets `post` send it.
 ///
 /// # Safety
 /// LOCAL-PATCH for the batch.
-unsafe fn send_packed(
+pub(super) unsafe fn send_packed(
     world: &World,
-    target: GlobalPtr<u8>,
     handler: u16,
     arguments: &[u8],
     batch: &Batch,
-    access: Access,
+    post: impl FnOnce(&Outgoing<'_>),
 ) {
     let origin = world.origin();
     let slot = origin.claim();
     let staging = origin.staging(slot);
     // SAFETY: LOCAL-PATCH; REQUEST-SLOT: the chunk is ours until `post`, and a batch fits it.
     unsafe { copy_patch(staging, batch.local, &batch.packing()) };
-    let bytes = batch.row * batch.rows;
+    let bytes = batch.bytes();
     let inline = arguments.len() + bytes <= INLINE_MAX;
     // SAFETY: REQUEST-SLOT: the bytes were written above.
     let data = if inline { unsafe { std::slice::from_raw_parts(staging, bytes) } } else { &[] };
-    let message = Outgoing { handler, slot, inline: [arguments, data], staged_len: if inline { 0 } else { bytes } };
-    origin.post(&message, outstanding(target.rank(), target.region, access), true);
+    post(&Outgoing { handler, slot, inline: [arguments, data], staged_len: if inline { 0 } else { bytes } });
 }
 
-/// Puts a patch; locally complete on return, remotely after a fence.
+/// Puts or accumulates a patch; locally complete on return, remotely after a fence.
 ///
 /// # Safety
 /// LOCAL-PATCH.
-pub(super) unsafe fn put(world: &World, source: *const u8, target: GlobalPtr<u8>, patch: &Patch) -> Result<()> {
-    world.check_open()?;
-    for_each_batch(patch, target.offset, source.cast_mut(), true, |batch| {
-        let rows = batch.rows_at(target);
-        // SAFETY: LOCAL-PATCH.
-        unsafe { send_packed(world, target, builtin::PUT, bytemuck::bytes_of(&rows), &batch, Access::Put) };
-    });
-    Ok(())
-}
-
-/// Accumulates a patch; locally complete on return, remotely after a fence.
-///
-/// # Safety
-/// LOCAL-PATCH.
-pub(super) unsafe fn accumulate(
+pub(super) unsafe fn send(
     world: &World,
     source: *const u8,
     target: GlobalPtr<u8>,
     patch: &Patch,
-    kind: ElementKind,
-    alpha: [u8; 16],
+    verb: Verb,
+    completion: Completion,
 ) -> Result<()> {
     world.check_open()?;
-    for_each_batch(patch, target.offset, source.cast_mut(), true, |batch| {
-        let arguments = AccumulateArgs { rows: batch.rows_at(target), alpha, kind: kind as u64 };
-        let arguments = bytemuck::bytes_of(&arguments);
+    if let Some(way) = by_bulk::way(world, target.rank(), patch, completion.is_later(), false) {
         // SAFETY: LOCAL-PATCH.
-        unsafe { send_packed(world, target, builtin::ACCUMULATE, arguments, &batch, Access::Accumulate) };
+        unsafe { by_bulk::send(world, way, source, target, patch, &verb) };
+        return Ok(());
+    }
+    let what = outstanding(target.rank(), target.region, verb.access());
+    for_each_batch(patch, target.offset, source.cast_mut(), true, STAGING_BYTES, |batch| {
+        let arguments = verb.arguments(batch.rows_at(target));
+        let post = |message: &Outgoing<'_>| world.origin().post(message, what, true);
+        // SAFETY: LOCAL-PATCH.
+        unsafe { send_packed(world, verb.handler(), arguments.bytes(), &batch, post) };
     });
     Ok(())
 }
@@ -191,10 +244,14 @@ pub(super) unsafe fn get(
     completion: Completion,
 ) -> Result<()> {
     world.check_open()?;
+    if let Some(way) = by_bulk::way(world, source.rank(), patch, completion.is_later(), true) {
+        // SAFETY: LOCAL-PATCH.
+        return unsafe { by_bulk::get(world, way, source, target, patch, completion) };
+    }
     let origin = world.origin();
     let tag = completion.tag(origin);
     let mut batches = 0;
-    for_each_batch(patch, source.offset, target, false, |batch| {
+    for_each_batch(patch, source.offset, target, false, STAGING_BYTES, |batch| {
         if batches >= PIPELINE {
             origin.narrow(tag.op);
         }

@@ -288,14 +288,32 @@ impl World {
         count: usize,
         target: GlobalPtr<T>,
     ) -> Result<()> {
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.accumulate_from_by(alpha, source, count, target, Completion::OnReturn) }
+    }
+
+    /// [`World::accumulate_from`], for which a later wait is, or not: locally complete on return in either case.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn accumulate_from_by<T: Accumulate>(
+        &self,
+        alpha: T,
+        source: *const T,
+        count: usize,
+        target: GlobalPtr<T>,
+        completion: Completion,
+    ) -> Result<()> {
         let (alpha, bytes) = (alpha_bytes(alpha), bytes_of::<T>(count));
         let scale = (T::KIND, &alpha);
         // SAFETY: LOCAL-SPAN.
         unsafe {
             if self.is_plain() {
-                self.accumulate_now(scale, source.cast(), bytes, target.cast())
+                self.accumulate_now(scale, source.cast(), bytes, target.cast(), completion)
             } else {
-                self.accumulate_watched(scale, source.cast(), bytes, target.cast())
+                self.accumulate_watched(scale, source.cast(), bytes, target.cast(), completion)
             }
         }
     }
@@ -311,10 +329,11 @@ impl World {
         source: *const u8,
         bytes: usize,
         target: GlobalPtr<u8>,
+        completion: Completion,
     ) -> Result<()> {
         let call = self.call_on(Kind::Accumulate, target, bytes, Extent::Bytes);
         // SAFETY: LOCAL-SPAN.
-        self.watched(&call, || unsafe { self.accumulate_now(scale, source, bytes, target) })
+        self.watched(&call, || unsafe { self.accumulate_now(scale, source, bytes, target, completion) })
     }
 
     /// # Safety
@@ -326,6 +345,7 @@ impl World {
         source: *const u8,
         bytes: usize,
         target: GlobalPtr<u8>,
+        completion: Completion,
     ) -> Result<()> {
         let to = self.resolve(target, bytes as u64)?;
         self.aligned(target, kind.align(), "an accumulate")?;
@@ -337,8 +357,9 @@ impl World {
             Ok(())
         } else {
             let whole = Patch::new(&[], &[], &[bytes]);
-            // SAFETY: LOCAL-SPAN; it is copied before this returns.
-            unsafe { by_message::accumulate(self, source, target, &whole, kind, *alpha) }
+            let verb = by_message::Verb::Accumulate { kind, alpha: *alpha };
+            // SAFETY: LOCAL-SPAN; it is copied or fetched before this returns.
+            unsafe { by_message::send(self, source, target, &whole, verb, completion) }
         }
     }
 }

@@ -346,13 +346,33 @@ impl World {
         target: GlobalPtr<T>,
         shape: &Strided<'_>,
     ) -> Result<()> {
-        let mut checked = Checked::nothing();
-        shape.check(size_of::<T>(), Way::Out, &mut checked)?;
         // SAFETY: LOCAL-SPAN.
-        unsafe { self.accumulate_patch(alpha, source, target, &checked.patch, checked.remote_span as u64) }
+        unsafe { self.accumulate_strided_by(alpha, source, target, shape, Completion::OnReturn) }
     }
 
-    /// The common way of strided accumulates; `span` is how far the patch reaches at the target.
+    /// [`World::accumulate_strided_from`], for which a later wait is, or not: locally complete on return in either case.
+    ///
+    /// # Safety
+    /// LOCAL-SPAN.
+    #[inline]
+    #[track_caller]
+    pub(crate) unsafe fn accumulate_strided_by<T: Accumulate>(
+        &self,
+        alpha: T,
+        source: *const T,
+        target: GlobalPtr<T>,
+        shape: &Strided<'_>,
+        completion: Completion,
+    ) -> Result<()> {
+        let mut checked = Checked::nothing();
+        shape.check(size_of::<T>(), Way::Out, &mut checked)?;
+        let way = (checked.remote_span as u64, completion);
+        // SAFETY: LOCAL-SPAN.
+        unsafe { self.accumulate_patch(alpha, source, target, &checked.patch, way) }
+    }
+
+    /// The common way of strided accumulates; `way` says how far the patch reaches at the target,
+    /// and whether a later wait is for it.
     ///
     /// # Safety
     /// LOCAL-SPAN for `patch` at `source`.
@@ -364,16 +384,16 @@ impl World {
         source: *const T,
         target: GlobalPtr<T>,
         patch: &Patch,
-        span: u64,
+        way: (u64, Completion),
     ) -> Result<()> {
         let alpha = alpha_bytes(alpha);
         let (scale, source, target) = ((T::KIND, &alpha), source.cast(), target.cast());
         // SAFETY: LOCAL-SPAN.
         unsafe {
             if self.is_plain() {
-                self.accumulate_rows(scale, source, target, patch, span)
+                self.accumulate_rows(scale, source, target, patch, way)
             } else {
-                self.accumulate_rows_watched(scale, source, target, patch, span)
+                self.accumulate_rows_watched(scale, source, target, patch, way)
             }
         }
     }
@@ -389,11 +409,11 @@ impl World {
         source: *const u8,
         target: GlobalPtr<u8>,
         patch: &Patch,
-        span: u64,
+        way: (u64, Completion),
     ) -> Result<()> {
         let call = self.call_on(Kind::Accumulate, target, patch.bytes(), Extent::Rows { patch, outward: true });
         // SAFETY: LOCAL-SPAN.
-        self.watched(&call, || unsafe { self.accumulate_rows(scale, source, target, patch, span) })
+        self.watched(&call, || unsafe { self.accumulate_rows(scale, source, target, patch, way) })
     }
 
     /// # Safety
@@ -405,9 +425,9 @@ impl World {
         source: *const u8,
         target: GlobalPtr<u8>,
         patch: &Patch,
-        span: u64,
+        way: (u64, Completion),
     ) -> Result<()> {
-        let to = self.resolve(target, span)?;
+        let to = self.resolve(target, way.0)?;
         // Strides are whole elements, so the first element's alignment is everyone's.
         self.aligned(target, kind.align(), "an accumulate")?;
         self.count().accumulate(patch.bytes());
@@ -417,8 +437,9 @@ impl World {
             unsafe { self.transport().accumulate(to, source, patch, kind, scale) };
             Ok(())
         } else {
+            let verb = by_message::Verb::Accumulate { kind, alpha: *scale };
             // SAFETY: LOCAL-SPAN.
-            unsafe { by_message::accumulate(self, source, target, patch, kind, *scale) }
+            unsafe { by_message::send(self, source, target, patch, verb, way.1) }
         }
     }
 }

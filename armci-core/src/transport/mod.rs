@@ -97,9 +97,11 @@ pub(crate) struct Incoming<'a> {
     pub(crate) staged: &'a [u8],
     /// Where a reply of up to [`REPLY_INLINE_MAX`](crate::node::message::REPLY_INLINE_MAX) bytes is to be written.
     pub(crate) reply_inline: *mut u8,
-    /// Where a longer one is to be written, up to [`STAGING_BYTES`](crate::node::message::STAGING_BYTES).
+    /// Where a longer one is to be written, at least [`STAGING_BYTES`](crate::node::message::STAGING_BYTES).
     /// It may be the place of `staged`, which is over once this is written.
     pub(crate) reply_staged: *mut u8,
+    /// Bytes of a reply that data may fill.
+    pub(crate) reply_room: usize,
 }
 
 /// How serving a message ended: the reply's status and length.

@@ -178,6 +178,7 @@ impl Transport for Shm {
                     staged: std::slice::from_raw_parts(staging, (message.staged_len as usize).min(STAGING_BYTES)),
                     reply_inline,
                     reply_staged: staging,
+                    reply_room: STAGING_BYTES,
                 };
                 let (status, len) = serve(&incoming);
                 cell.complete(status, len);

@@ -15,18 +15,21 @@
 //! REQUEST-SLOT: a slot's cell and chunk are ours from [`Line::send`] until the cell is complete.
 #![allow(unsafe_code)]
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::abi;
+use super::bulk::{Buffers, Lent};
 use super::domain::Domain;
 use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
 use super::library::Object;
-use super::packet::{ADDRESS_MAX, Asker, HEAD, PACKET_MAX, Reply, write_request};
+use super::names::Names;
+use super::packet::{
+    ADDRESS_MAX, Answer, Asker, BULK_BYTES, Errand, HEAD, PACKET_MAX, PLACE, Place, Reply, Through, write_request,
+};
 use crate::error::Result;
 use crate::memory::region::Access;
 use crate::node::message::{ContextBlock, INLINE_MAX, REPLY_INLINE_MAX, REQUEST_SLOTS, Status};
@@ -37,15 +40,16 @@ const BUFFERS: usize = REQUEST_SLOTS + 1;
 /// Completions looked at in one go.
 const BATCH: usize = 16;
 /// Bytes of a request before its payload.
-const FRONT: usize = HEAD + ADDRESS_MAX + INLINE_MAX;
+const FRONT: usize = HEAD + PLACE + ADDRESS_MAX + INLINE_MAX;
 
 /// What a slot does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Nothing,
-    /// A message to this rank: what is still to come.
+    /// A message to this rank: what is still to come, and how many bytes it may store here.
     Message {
         target: usize,
+        stores: usize,
         sent: bool,
         answer: Option<(Status, usize)>,
     },
@@ -62,9 +66,10 @@ pub(crate) struct Line {
     // In this order they are dropped: first what uses the rest.
     endpoint: Endpoint,
     registered: Option<[Object<abi::Mr>; 3]>,
+    /// For what is longer than a chunk, once there is such a thing; none if the provider refuses.
+    bulk: OnceCell<Option<Buffers>>,
     domain: Arc<Domain>,
-    /// What the provider calls the ranks that were reached before.
-    names: RefCell<HashMap<usize, u64>>,
+    names: Names,
     tokens: Box<[Token]>,
     fronts: Box<[u8]>,
     buffers: Box<[u8]>,
@@ -84,8 +89,11 @@ pub(crate) struct Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        if self.fabric.domain().binds_memory() {
+        if self.domain.binds_memory() {
             self.registered = None;
+            if let Some(Some(bulk)) = self.bulk.get_mut() {
+                bulk.withdraw();
+            }
         }
     }
 }
@@ -103,7 +111,7 @@ impl Line {
         let mut buffers = vec![0; BUFFERS * PACKET_MAX].into_boxed_slice();
         let mut descriptors = [ptr::null_mut(); 3];
         let mut registered = None;
-        if fabric.domain().wants_local() {
+        if domain.wants_local() {
             let block = (ptr::from_ref(block).cast_mut().cast::<u8>(), size_of::<ContextBlock>());
             let memory = [(fronts.as_mut_ptr(), fronts.len()), (buffers.as_mut_ptr(), buffers.len()), block];
             let register = |(at, len): (*mut u8, usize)| {
@@ -117,9 +125,10 @@ impl Line {
         }
         let line = Line {
             endpoint,
-            domain,
-            names: RefCell::default(),
             registered,
+            bulk: OnceCell::new(),
+            domain,
+            names: Names::default(),
             tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
             fronts,
             buffers,
@@ -193,7 +202,7 @@ impl Line {
                 Ok(()) => return,
                 Err(Trouble::Again) => std::thread::yield_now(),
                 Err(Trouble::Error(code)) => {
-                    let meaning = self.fabric.domain().library().meaning(code);
+                    let meaning = self.domain.library().meaning(code);
                     self.fabric.give_up(None, &format!("a buffer for replies is not taken: {meaning}"))
                 }
             }
@@ -212,18 +221,14 @@ impl Line {
                 let (Use::Message { target, .. } | Use::Access { target, .. }) = by else {
                     unreachable!("a slot's use")
                 };
-                self.fabric.give_up(Some(target), &self.fabric.domain().library().meaning(code))
+                self.fabric.give_up(Some(target), &self.domain.library().meaning(code))
             }
         }
     }
 
     /// What the provider calls a rank's service endpoint.
     fn name_of(&self, rank: usize) -> u64 {
-        *self.names.borrow_mut().entry(rank).or_insert_with(|| {
-            self.domain.insert(self.fabric.address_of(rank)).unwrap_or_else(|error| {
-                self.fabric.give_up(Some(rank), &format!("its address is not understood: {error}"))
-            })
-        })
+        self.names.of(rank, &self.domain, &self.fabric)
     }
 
     /// How a rank's memory is named, whose access this is.
@@ -231,11 +236,16 @@ impl Line {
         Target { endpoint: self.name_of(rank), address: access.address.wrapping_add(offset), key: access.key }
     }
 
-    /// Sends a message to a rank of another node.
+    /// Sends a message to a rank of another node, whose payload lies at a place, or whose reply belongs there.
     ///
     /// # Errors
     /// [`Again`] if there is no room now; nothing was sent.
-    pub(crate) fn send(&self, target: usize, message: &Outgoing<'_>) -> std::result::Result<(), Again> {
+    pub(crate) fn send(
+        &self,
+        target: usize,
+        message: &Outgoing<'_>,
+        place: Option<&Place>,
+    ) -> std::result::Result<(), Again> {
         let slot = message.slot;
         let turn = self.turns[slot].get().wrapping_add(1);
         let rank = self.fabric.node().who().rank as u32;
@@ -243,12 +253,14 @@ impl Line {
         // SAFETY: SINGLE-ORIGIN: the slot is claimed and nothing of it is under way, so its front is ours.
         let front = unsafe { std::slice::from_raw_parts_mut(self.front(slot), FRONT) };
         let secret = self.fabric.secret();
-        let len = write_request(front, secret, asker, message.handler, &self.name, message.inline, message.staged_len);
+        let Outgoing { handler, inline, staged_len, .. } = *message;
+        let len = write_request(front, secret, asker, handler, place, &self.name, inline, staged_len);
         let pieces =
             [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
         // SAFETY: OPERATION-MEMORY.
         let taken = unsafe { self.endpoint.send(self.name_of(target), pieces, &self.tokens[slot]) };
-        self.taken(slot, Use::Message { target, sent: false, answer: None }, taken)?;
+        let stores = place.filter(|place| place.errand == Errand::Store).map_or(0, |place| place.len);
+        self.taken(slot, Use::Message { target, stores, sent: false, answer: None }, taken)?;
         self.turns[slot].set(turn);
         Ok(())
     }
@@ -302,17 +314,70 @@ impl Line {
 
     /// Whether memory anywhere may be written from and read into; otherwise only the slots' chunks.
     pub(crate) fn reaches_all_memory(&self) -> bool {
-        !self.fabric.domain().wants_local()
+        !self.domain.wants_local()
     }
 
     /// Bytes of one access at most.
     pub(crate) fn largest_access(&self) -> usize {
-        self.fabric.domain().largest()
+        self.domain.largest()
     }
 
     /// Whether writes may be used: it is known when they are there.
     pub(crate) fn writes(&self) -> bool {
-        self.fabric.domain().delivers()
+        self.domain.delivers()
+    }
+
+    /// Whether long payloads may be fetched from here, and, if it `stores`, long replies stored.
+    pub(crate) fn takes_bulk(&self, stores: bool) -> bool {
+        self.largest_access() >= BULK_BYTES && (!stores || self.writes()) && self.bulk().is_some()
+    }
+
+    /// Whether memory of this line may be reached through its rank's service endpoint, too.
+    pub(crate) fn shares_memory(&self) -> bool {
+        !self.domain.binds_memory()
+    }
+
+    fn bulk(&self) -> Option<&Buffers> {
+        let open = || match Buffers::open(&self.domain, &self.endpoint, self.fabric.domain()) {
+            Ok(buffers) => Some(buffers),
+            Err(error) => {
+                tracing::warn!("long messages go in short pieces: {error}");
+                None
+            }
+        };
+        self.bulk.get_or_init(open).as_ref()
+    }
+
+    /// A long buffer, if one is free.
+    pub(crate) fn claim_bulk(&self) -> Option<usize> {
+        self.bulk()?.claim()
+    }
+
+    /// Gives a long buffer back.
+    pub(crate) fn release_bulk(&self, buffer: usize) {
+        if let Some(bulk) = self.bulk() {
+            bulk.release(buffer);
+        }
+    }
+
+    /// The memory of a long buffer that was claimed.
+    pub(crate) fn bulk_at(&self, buffer: usize) -> *mut u8 {
+        self.bulk().map_or(ptr::null_mut(), |bulk| bulk.at(buffer))
+    }
+
+    /// The first bytes of a long buffer, as a place.
+    pub(crate) fn bulk_place(&self, errand: Errand, through: Through, buffer: usize, len: usize) -> Option<Place> {
+        self.bulk()?.place(errand, through, buffer, len)
+    }
+
+    /// Registers memory of the program, for a call; none if the provider refuses.
+    ///
+    /// # Safety
+    /// The memory stays as long as what this returns, which is dropped before the line.
+    pub(crate) unsafe fn lend(&self, at: *mut u8, len: usize) -> Option<Lent> {
+        // SAFETY: the caller's promise.
+        let lent = unsafe { Lent::new(&self.domain, &self.endpoint, at, len) };
+        lent.map_err(|error| tracing::warn!("memory of {len} bytes goes through buffers: {error}")).ok()
     }
 
     /// [`Line::move_on`], if something of ours is under way.
@@ -380,9 +445,9 @@ impl Line {
                 }
                 self.finish(token, Status::Done, fetched);
             }
-            Use::Message { target, answer, .. } => match answer {
+            Use::Message { target, stores, answer, .. } => match answer {
                 Some((status, len)) => self.finish(token, status, len),
-                None => self.uses[token].set(Use::Message { target, sent: true, answer }),
+                None => self.uses[token].set(Use::Message { target, stores, sent: true, answer }),
             },
             Use::Nothing => tracing::warn!("libfabric has completed an operation twice"),
         }
@@ -396,25 +461,36 @@ impl Line {
             Err(reason) => return tracing::warn!("a packet is dropped: {reason}"),
         };
         let slot = usize::from(reply.slot);
-        let (target, sent) = match self.uses[slot].get() {
-            Use::Message { target, sent, answer: None }
+        let (target, stores, sent) = match self.uses[slot].get() {
+            Use::Message { target, stores, sent, answer: None }
                 if target == reply.source as usize && self.turns[slot].get() == reply.turn =>
             {
-                (target, sent)
+                (target, stores, sent)
             }
             _ => return tracing::warn!("a reply that nobody waits for is dropped: {reply:?}"),
         };
         let cell = &self.block().replies[slot];
-        let len = reply.data.len();
-        let to =
-            if len <= REPLY_INLINE_MAX { cell.inline.with_mut(|inline| inline.cast()) } else { self.chunk(slot).at };
-        // SAFETY: REQUEST-SLOT: the request was received, so its payload is not needed any more; the packet was held to
-        // the size of a chunk.
-        unsafe { ptr::copy_nonoverlapping(reply.data.as_ptr(), to, len) };
+        let len = match reply.answer {
+            Answer::Data(data) if stores == 0 || reply.status == Status::Refused => {
+                let len = data.len();
+                let to = if len <= REPLY_INLINE_MAX {
+                    cell.inline.with_mut(|inline| inline.cast())
+                } else {
+                    self.chunk(slot).at
+                };
+                // SAFETY: REQUEST-SLOT: the request was received, so its payload is not needed any more; the packet was
+                // held to the size of a chunk.
+                unsafe { ptr::copy_nonoverlapping(data.as_ptr(), to, len) };
+                len
+            }
+            Answer::Stored(len) if (1..=stores).contains(&len) => len,
+            Answer::Stored(0) if stores != 0 => 0,
+            _ => return tracing::warn!("a reply that was not asked for so is dropped: {reply:?}"),
+        };
         if sent {
             self.finish(slot, reply.status, len);
         } else {
-            self.uses[slot].set(Use::Message { target, sent, answer: Some((reply.status, len)) });
+            self.uses[slot].set(Use::Message { target, stores, sent, answer: Some((reply.status, len)) });
         }
     }
 

@@ -9,21 +9,28 @@
 //!                                         [`library`], [`abi`]: libfabric, loaded when it is needed
 //! ```
 //!
-//! Each context has an endpoint and a completion queue of its own, so threads share no lock of ours. Memory is exported
+//! Each context has a domain, an endpoint and a completion queue of its own, so threads share no lock, of ours or of
+//! the provider's. Memory is exported
 //! by its owner's service endpoint, the one that is always looked at: providers whose remote memory access only goes on
 //! while the target looks at its queue are moved on by the progress thread. Whatever a provider lacks goes by message.
+//!
+//! What is longer than a packet travels beside it: a request names a place in the memory of whoever asks ([`bulk`]), and
+//! the reception fetches from there into a landing, or stores there from one ([`landings`]).
 //!
 //! *Atomics go by message*, to whoever serves the target, which changes the word as its neighbours do, by the processor:
 //! a provider's atomics would not exclude them.
 
 pub mod abi;
+mod bulk;
 mod dispositions;
 mod domain;
 mod endpoint;
 mod fabric;
 mod faults;
+mod landings;
 mod library;
 mod line;
+mod names;
 mod packet;
 mod reception;
 
@@ -39,4 +46,5 @@ pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
 pub(crate) use faults::Asked;
 pub(crate) use line::Line;
+pub(crate) use packet::{BULK_BYTES, Errand, Place, Through};
 pub(crate) use reception::Reception;

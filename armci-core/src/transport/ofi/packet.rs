@@ -1,9 +1,12 @@
 //! What travels between nodes: the layout of a request and of its reply.
 //!
 //! ```text
-//!   request   Head | the sender's address | arguments | payload        to the service endpoint of the target
-//!   reply     Head | data, or the reason of a refusal                  to the endpoint of the context that asked
+//!   request   Head | Place? | the sender's address | arguments | payload     to the service endpoint of the target
+//!   reply     Head | data, or the reason of a refusal                        to the endpoint of the context that asked
 //! ```
+//!
+//! A request with a [`Place`] has its payload there, in the memory of whoever asks, or wants its reply there. The reply
+//! to the latter is a head that says how much was written.
 //!
 //! Nothing that came from a network is believed before it was looked at: [`Request::parse`] and [`Reply::parse`] take
 //! any bytes and say what is wrong with them. A packet that does not show the job's secret is not of this job.
@@ -13,17 +16,26 @@ use bytemuck::{Pod, Zeroable};
 use crate::node::message::{INLINE_MAX, MAX_CONTEXTS, REQUEST_SLOTS, STAGING_BYTES, Status};
 
 /// Says what these bytes are, and in which version.
-const MARK: u32 = u32::from_le_bytes(*b"AR\x00\x01");
+const MARK: u32 = u32::from_le_bytes(*b"AR\x00\x02");
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const REFUSAL: u8 = 3;
+/// A request with a place.
+const PLACED: u8 = 4;
+/// A reply that lies where the request said.
+const STORED: u8 = 5;
 
 /// Bytes of an endpoint's address at most.
 pub(crate) const ADDRESS_MAX: usize = 64;
 /// Bytes of a packet at most: what providers take without a rendezvous.
-pub(crate) const PACKET_MAX: usize = HEAD + ADDRESS_MAX + INLINE_MAX + STAGING_BYTES;
+pub(crate) const PACKET_MAX: usize = HEAD + PLACE + ADDRESS_MAX + INLINE_MAX + STAGING_BYTES;
 /// Bytes before a reply's data.
 pub(crate) const HEAD: usize = size_of::<Head>();
+/// Bytes of a request's place.
+pub(crate) const PLACE: usize = size_of::<PlaceWords>();
+/// Bytes that lie at a place at most: what is fetched, or stored, in one go. Packing, fetching and serving overlap by as
+/// much, and what is fetched is to be in the cache still when it is served.
+pub(crate) const BULK_BYTES: usize = 128 << 10;
 
 const _: () = assert!(PACKET_MAX <= 16 << 10, "an eager message of most providers");
 
@@ -50,6 +62,74 @@ struct Head {
     turn: u16,
 }
 
+/// A place as it travels.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+struct PlaceWords {
+    address: u64,
+    key: u64,
+    len: u32,
+    /// [`STORES`], [`SERVED`].
+    flags: u32,
+}
+
+/// The reply is written there; otherwise the payload is read from there.
+const STORES: u32 = 1;
+/// It is reached through the service endpoint of the rank that asks; otherwise through the endpoint that asks.
+const SERVED: u32 = 2;
+
+/// What is done at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// The request's payload is fetched from there.
+    Fetch,
+    /// The reply's data are stored there.
+    Store,
+}
+
+/// Whose endpoint a place is reached through, and so who moves it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Through {
+    /// That of the context that asks, which looks at it while it is in a call.
+    Line,
+    /// That of its rank's service context, which a progress thread looks at.
+    Service,
+}
+
+/// Memory of the rank that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) errand: Errand,
+    pub(crate) through: Through,
+    /// Its address, or offset, in what was registered under the key.
+    pub(crate) address: u64,
+    pub(crate) key: u64,
+    /// 1 to [`BULK_BYTES`].
+    pub(crate) len: usize,
+}
+
+impl Place {
+    fn words(&self) -> PlaceWords {
+        let Place { errand, through, address, key, len } = *self;
+        assert!((1..=BULK_BYTES).contains(&len));
+        let stores = if errand == Errand::Store { STORES } else { 0 };
+        let served = if through == Through::Service { SERVED } else { 0 };
+        PlaceWords { address, key, len: len as u32, flags: stores | served }
+    }
+
+    fn of(words: PlaceWords) -> Option<Self> {
+        let PlaceWords { address, key, len, flags } = words;
+        let known = flags & !(STORES | SERVED) == 0 && (1..=BULK_BYTES).contains(&(len as usize));
+        known.then_some(Place {
+            errand: if flags & STORES != 0 { Errand::Store } else { Errand::Fetch },
+            through: if flags & SERVED != 0 { Through::Service } else { Through::Line },
+            address,
+            key,
+            len: len as usize,
+        })
+    }
+}
+
 /// Who waits for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asker {
@@ -64,6 +144,7 @@ pub(crate) struct Asker {
 pub(crate) struct Request<'a> {
     pub(crate) asker: Asker,
     pub(crate) handler: u16,
+    pub(crate) place: Option<Place>,
     /// Where the reply goes.
     pub(crate) address: &'a [u8],
     pub(crate) inline: &'a [u8],
@@ -77,15 +158,25 @@ pub(crate) struct Reply<'a> {
     pub(crate) slot: u16,
     pub(crate) turn: u16,
     pub(crate) status: Status,
-    pub(crate) data: &'a [u8],
+    pub(crate) answer: Answer<'a>,
+}
+
+/// What a reply brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer<'a> {
+    Data(&'a [u8]),
+    /// So many bytes, at the place that the request named.
+    Stored(usize),
 }
 
 /// Writes what of a request comes before its payload; says how many bytes that are.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn write_request(
     to: &mut [u8],
     secret: u64,
     asker: Asker,
     handler: u16,
+    place: Option<&Place>,
     address: &[u8],
     inline: [&[u8]; 2],
     payload: usize,
@@ -94,7 +185,7 @@ pub(crate) fn write_request(
     assert!(address.len() <= ADDRESS_MAX && inline_len <= INLINE_MAX && payload <= STAGING_BYTES);
     let head = Head {
         mark: MARK,
-        kind: REQUEST,
+        kind: if place.is_some() { PLACED } else { REQUEST },
         address: address.len() as u8,
         inline: inline_len as u16,
         secret,
@@ -105,19 +196,25 @@ pub(crate) fn write_request(
         handler,
         turn: asker.turn,
     };
+    let words = place.map(Place::words);
+    let place = words.as_ref().map_or(&[][..], bytemuck::bytes_of);
     let mut len = 0;
-    for piece in [bytemuck::bytes_of(&head), address, inline[0], inline[1]] {
+    for piece in [bytemuck::bytes_of(&head), place, address, inline[0], inline[1]] {
         to[len..len + piece.len()].copy_from_slice(piece);
         len += piece.len();
     }
     len
 }
 
-/// Writes what of a reply comes before its data: [`HEAD`] bytes.
-pub(crate) fn write_reply(to: &mut [u8], secret: u64, me: u32, asker: Asker, status: Status, len: usize) {
+/// Writes what of a reply comes before its data: [`HEAD`] bytes, or all of it if the data were `stored`.
+pub(crate) fn write_reply(to: &mut [u8], secret: u64, me: u32, asker: Asker, status: Status, len: usize, stored: bool) {
     let head = Head {
         mark: MARK,
-        kind: if status == Status::Done { REPLY } else { REFUSAL },
+        kind: match (status, stored) {
+            (Status::Refused, _) => REFUSAL,
+            (Status::Done, false) => REPLY,
+            (Status::Done, true) => STORED,
+        },
         address: 0,
         inline: 0,
         secret,
@@ -146,10 +243,14 @@ fn head(packet: &[u8], secret: u64, ranks: u32) -> Result<(Head, &[u8]), String>
     if head.source >= ranks {
         return Err(format!("a packet says it came from rank {}, of {ranks}", head.source));
     }
-    let told = [head.address.into(), head.inline.into(), head.payload as usize];
-    if told[0] > ADDRESS_MAX
-        || told[1] > INLINE_MAX
-        || told[2] > STAGING_BYTES
+    let place = if head.kind == PLACED { PLACE } else { 0 };
+    // What was stored does not travel.
+    let (payload, stored) = if head.kind == STORED { (0, head.payload) } else { (head.payload, 0) };
+    let told = [place, head.address.into(), head.inline.into(), payload as usize];
+    if told[1] > ADDRESS_MAX
+        || told[2] > INLINE_MAX
+        || told[3] > STAGING_BYTES
+        || stored as usize > BULK_BYTES
         || rest.len() != told.iter().sum::<usize>()
     {
         let len = rest.len();
@@ -165,14 +266,28 @@ impl<'a> Request<'a> {
     /// What is wrong with it.
     pub(crate) fn parse(packet: &'a [u8], secret: u64, ranks: u32) -> Result<Self, String> {
         let (head, rest) = head(packet, secret, ranks)?;
-        if head.kind != REQUEST || usize::from(head.context) >= MAX_CONTEXTS || usize::from(head.slot) >= REQUEST_SLOTS
+        if ![REQUEST, PLACED].contains(&head.kind)
+            || usize::from(head.context) >= MAX_CONTEXTS
+            || usize::from(head.slot) >= REQUEST_SLOTS
         {
             return Err(format!("{head:?} is no request"));
         }
+        let (words, rest) = rest.split_at(if head.kind == PLACED { PLACE } else { 0 });
+        let place = match words {
+            [] => None,
+            words => {
+                let words: PlaceWords = bytemuck::pod_read_unaligned(words);
+                let place = Place::of(words).ok_or_else(|| format!("{words:?} is no place"))?;
+                if place.errand == Errand::Fetch && head.payload != 0 {
+                    return Err(format!("{head:?} has a payload, and one to be fetched from {place:?}"));
+                }
+                Some(place)
+            }
+        };
         let (address, rest) = rest.split_at(head.address.into());
         let (inline, payload) = rest.split_at(head.inline.into());
         let asker = Asker { rank: head.source, context: head.context, slot: head.slot, turn: head.turn };
-        Ok(Request { asker, handler: head.handler, address, inline, payload })
+        Ok(Request { asker, handler: head.handler, place, address, inline, payload })
     }
 }
 
@@ -184,14 +299,15 @@ impl<'a> Reply<'a> {
     pub(crate) fn parse(packet: &'a [u8], secret: u64, ranks: u32) -> Result<Self, String> {
         let (head, rest) = head(packet, secret, ranks)?;
         let status = match head.kind {
-            REPLY => Status::Done,
+            REPLY | STORED => Status::Done,
             REFUSAL => Status::Refused,
             _ => return Err(format!("{head:?} is no reply")),
         };
         if head.address != 0 || head.inline != 0 || usize::from(head.slot) >= REQUEST_SLOTS {
             return Err(format!("{head:?} is no reply"));
         }
-        Ok(Reply { source: head.source, slot: head.slot, turn: head.turn, status, data: rest })
+        let answer = if head.kind == STORED { Answer::Stored(head.payload as usize) } else { Answer::Data(rest) };
+        Ok(Reply { source: head.source, slot: head.slot, turn: head.turn, status, answer })
     }
 }
 
@@ -203,32 +319,55 @@ mod tests {
     const SECRET: u64 = 0x1234_5678_9abc_def0;
     const ASKER: Asker = Asker { rank: 3, context: 2, slot: 31, turn: 7 };
 
-    fn request(payload: &[u8]) -> Vec<u8> {
+    fn request(place: Option<&Place>, payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; PACKET_MAX];
-        let len = write_request(&mut packet, SECRET, ASKER, 9, b"address", [b"argu", b"ments"], payload.len());
+        let len = write_request(&mut packet, SECRET, ASKER, 9, place, b"address", [b"argu", b"ments"], payload.len());
         packet[len..len + payload.len()].copy_from_slice(payload);
         packet.truncate(len + payload.len());
         packet
     }
 
+    /// None, and one of each kind.
+    fn places() -> [Option<Place>; 5] {
+        let place = |errand, through, len| Some(Place { errand, through, address: u64::MAX - 7, key: 5, len });
+        [
+            None,
+            place(Errand::Fetch, Through::Line, 1),
+            place(Errand::Fetch, Through::Service, BULK_BYTES),
+            place(Errand::Store, Through::Line, 77),
+            place(Errand::Store, Through::Service, STAGING_BYTES),
+        ]
+    }
+
     #[test]
     fn what_was_written_is_read() {
-        let packet = request(b"payload");
-        let read = Request::parse(&packet, SECRET, 4).unwrap();
-        let expected =
-            Request { asker: ASKER, handler: 9, address: b"address", inline: b"arguments", payload: b"payload" };
-        assert_eq!(read, expected);
+        for place in places() {
+            let payload: &[u8] =
+                if place.is_some_and(|place| place.errand == Errand::Fetch) { b"" } else { b"payload" };
+            let packet = request(place.as_ref(), payload);
+            let read = Request::parse(&packet, SECRET, 4).unwrap();
+            let expected =
+                Request { asker: ASKER, handler: 9, place, address: b"address", inline: b"arguments", payload };
+            assert_eq!(read, expected);
+        }
 
         let mut packet = [0; HEAD + 4];
-        write_reply(&mut packet, SECRET, 1, ASKER, Status::Refused, 4);
+        write_reply(&mut packet, SECRET, 1, ASKER, Status::Refused, 4, true);
         packet[HEAD..].copy_from_slice(b"why!");
         let read = Reply::parse(&packet, SECRET, 4).unwrap();
-        assert_eq!(read, Reply { source: 1, slot: 31, turn: 7, status: Status::Refused, data: b"why!" });
+        let expected = Reply { source: 1, slot: 31, turn: 7, status: Status::Refused, answer: Answer::Data(b"why!") };
+        assert_eq!(read, expected);
+        write_reply(&mut packet, SECRET, 1, ASKER, Status::Done, BULK_BYTES, true);
+        let read = Reply::parse(&packet[..HEAD], SECRET, 4).unwrap();
+        assert_eq!(read, Reply { status: Status::Done, answer: Answer::Stored(BULK_BYTES), ..expected });
+        assert!(Reply::parse(&packet, SECRET, 4).is_err(), "what was stored does not travel");
+        write_reply(&mut packet, SECRET, 1, ASKER, Status::Done, BULK_BYTES + 1, true);
+        assert!(Reply::parse(&packet[..HEAD], SECRET, 4).is_err());
     }
 
     #[test]
     fn strangers_and_liars_are_refused() {
-        let packet = request(b"payload");
+        let packet = request(None, b"payload");
         assert!(Request::parse(&packet, SECRET ^ 1, 4).unwrap_err().contains("secret"));
         assert!(Request::parse(&packet, SECRET, 3).unwrap_err().contains("rank 3"));
         assert!(Reply::parse(&packet, SECRET, 4).unwrap_err().contains("no reply"));
@@ -238,13 +377,24 @@ mod tests {
         let mut longer = packet.clone();
         longer.push(0);
         assert!(Request::parse(&longer, SECRET, 4).is_err());
+        // A place of nothing, of too much, with an unknown flag, and one to fetch a payload from beside another.
+        let place = places()[1];
+        let good = request(place.as_ref(), b"");
+        assert!(Request::parse(&good, SECRET, 4).is_ok());
+        for (at, words) in [(16, [0, 0]), (16, [BULK_BYTES as u32 + 1, 0]), (16, [1, 4])] {
+            let mut packet = good.clone();
+            packet[HEAD + at..][..8].copy_from_slice(bytemuck::bytes_of(&words));
+            assert!(Request::parse(&packet, SECRET, 4).unwrap_err().contains("no place"), "{words:?}");
+        }
+        assert!(Request::parse(&request(place.as_ref(), b"more"), SECRET, 4).unwrap_err().contains("fetched"));
     }
 
     proptest! {
         /// Whatever comes, it is taken apart within its bounds or refused; nothing panics.
         #[test]
         fn any_bytes_are_read_or_refused(
-            at in 0..HEAD,
+            at in 0..HEAD + PLACE,
+            kind in 0..5usize,
             byte in any::<u8>(),
             bytes in proptest::collection::vec(any::<u8>(), 0..256),
             len in 0..400usize,
@@ -252,12 +402,16 @@ mod tests {
             let _ = Request::parse(&bytes, SECRET, 4);
             let _ = Reply::parse(&bytes, SECRET, 4);
             // One byte of a good packet is another.
-            let mut packet = request(&bytes);
+            let place = places()[kind];
+            let mut packet = request(place.as_ref(), &bytes);
             packet[at] = byte;
             packet.truncate(len);
             if let Ok(read) = Request::parse(&packet, SECRET, 4) {
                 prop_assert!(read.asker.rank < 4 && usize::from(read.asker.slot) < REQUEST_SLOTS);
-                prop_assert_eq!(HEAD + read.address.len() + read.inline.len() + read.payload.len(), packet.len());
+                let place = if read.place.is_some() { PLACE } else { 0 };
+                let rest = place + read.address.len() + read.inline.len() + read.payload.len();
+                prop_assert_eq!(HEAD + rest, packet.len());
+                prop_assert!(read.place.is_none_or(|place| (1..=BULK_BYTES).contains(&place.len)));
             }
             let _ = Reply::parse(&packet, SECRET, 4);
         }

@@ -5,6 +5,9 @@
 //! a queue, which is tried first each time. So serving waits for nobody, and nothing is served twice or lost: what has
 //! come and cannot be served yet lies in its buffer.
 //!
+//! A request that names a place (see `packet.rs`) takes a landing. What comes behind it does not wait for it: who asks
+//! minds the order. If no landing is free it stays in its buffer, too, and goes before later ones of its kind.
+//!
 //! # Safety
 //! SERVICE-OWNER (see `am/service.rs`): only the holder of the service context comes in here. OPERATION-MEMORY (see
 //! `endpoint.rs`): buffers and tokens are boxed; the endpoint is closed first.
@@ -18,14 +21,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
-use super::endpoint::{Endpoint, Local, Token, Trouble};
+use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
+use super::landings::{Job, LANDINGS, Landings, Stage};
 use super::library::Object;
-use super::packet::{Asker, HEAD, PACKET_MAX, Request, write_reply};
+use super::names::Names;
+use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Place, Request, Through, write_reply};
 use crate::error::Result;
 use crate::memory::RegionId;
 use crate::memory::region::{Access, Part};
-use crate::node::message::STAGING_BYTES;
+use crate::node::message::{STAGING_BYTES, Status};
 use crate::transport::{Incoming, Served};
 
 /// Buffers posted for requests.
@@ -56,12 +61,17 @@ pub(crate) struct Reception {
 struct State {
     /// Requests that have come and were not served: buffer and length.
     waiting: VecDeque<(usize, usize)>,
+    /// Those of them that found no landing free.
+    unlanded: VecDeque<(usize, usize)>,
+    landings: Landings,
     /// Packets for replies that are free.
     free: Vec<usize>,
     /// Replies that the provider has not taken yet: packet, length, address, rank.
     unsent: VecDeque<(usize, usize, u64, usize)>,
     /// To which rank each packet goes.
     rank_of: [usize; REPLIES],
+    /// Ranks whose memory was reached through their service endpoints.
+    names: Names,
     /// Who has asked before, and what the provider calls its endpoint.
     askers: HashMap<(u32, u16), (Vec<u8>, u64)>,
 }
@@ -76,8 +86,19 @@ impl Drop for Reception {
         self.fabric.withdraw_what_is_bound();
         if self.fabric.domain().binds_memory() {
             self.registered = None;
+            self.state.get_mut().landings.withdraw();
         }
     }
+}
+
+/// What became of a request that had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It was none.
+    Dropped,
+    Served,
+    /// It still needs its buffer.
+    Kept,
 }
 
 impl Reception {
@@ -97,16 +118,19 @@ impl Reception {
         let descriptor = registered.as_ref().map_or(ptr::null_mut(), |object| object.get().mem_desc);
         let state = State {
             waiting: VecDeque::with_capacity(BUFFERS),
+            unlanded: VecDeque::new(),
+            landings: Landings::new(),
             free: (0..REPLIES).collect(),
             unsent: VecDeque::with_capacity(REPLIES),
             rank_of: [0; REPLIES],
+            names: Names::default(),
             askers: HashMap::new(),
         };
         let reception = Reception {
             endpoint,
             registered,
             packets,
-            tokens: (0..BUFFERS + REPLIES).map(|_| Token::default()).collect(),
+            tokens: (0..BUFFERS + REPLIES + LANDINGS).map(|_| Token::default()).collect(),
             fabric: fabric.clone(),
             descriptor,
             state: UnsafeCell::new(state),
@@ -181,17 +205,29 @@ impl Reception {
                     1
                 }
                 Err(failed) => {
-                    let rank = self
-                        .token(failed.context)
-                        .and_then(|token| state.rank_of.get(token.checked_sub(BUFFERS)?).copied());
+                    let rank = self.token(failed.context).and_then(|token| {
+                        let packet = token.checked_sub(BUFFERS)?;
+                        let landing = || Some(state.landings.job(packet.checked_sub(REPLIES)?)?.reply);
+                        state.rank_of.get(if packet < REPLIES { packet } else { landing()? }).copied()
+                    });
                     self.fabric.give_up_on(rank, &failed)
                 }
             };
             self.flush(state);
-            while served < limit && !state.waiting.is_empty() && !state.free.is_empty() {
-                let Some((buffer, len)) = state.waiting.pop_front() else { break };
-                served += usize::from(self.answer(state, buffer, len, serve));
-                self.post(buffer);
+            while served < limit
+                && let Some((landing, job)) = state.landings.arrival()
+            {
+                self.serve_fetched(state, landing, &job, serve);
+                served += 1;
+            }
+            while served < limit && !state.free.is_empty() {
+                let landed = if state.landings.has_free() { state.unlanded.pop_front() } else { None };
+                let Some((buffer, len)) = landed.or_else(|| state.waiting.pop_front()) else { break };
+                let fate = self.answer(state, buffer, len, serve);
+                served += usize::from(fate == Fate::Served);
+                if fate != Fate::Kept {
+                    self.post(buffer);
+                }
             }
             if taken < BATCH || served >= limit {
                 return served;
@@ -206,7 +242,8 @@ impl Reception {
     pub(crate) unsafe fn has_left_over(&self) -> bool {
         // SAFETY: SERVICE-OWNER.
         let state = unsafe { &*self.state.get() };
-        !state.waiting.is_empty() || !state.unsent.is_empty()
+        let unlanded = !state.unlanded.is_empty() && state.landings.has_free();
+        !state.waiting.is_empty() || !state.unsent.is_empty() || state.landings.has_left_over() || unlanded
     }
 
     /// Whether all replies have gone.
@@ -223,55 +260,159 @@ impl Reception {
     fn complete(&self, state: &mut State, completion: &abi::Completion) {
         match self.token(completion.context) {
             Some(token) if token < BUFFERS => state.waiting.push_back((token, completion.len.min(PACKET_MAX))),
-            Some(token) => {
-                state.free.push(token - BUFFERS);
-                self.answering.store(REPLIES - state.free.len(), Ordering::Release);
-            }
+            Some(token) if token < BUFFERS + REPLIES => self.free_packet(state, token - BUFFERS),
+            Some(token) => self.accessed(state, token - BUFFERS - REPLIES),
             None => self.fabric.give_up(None, "libfabric has completed an operation that nobody began"),
         }
     }
 
-    /// Serves the request in a buffer, and sends the reply; whether it was one.
+    fn free_packet(&self, state: &mut State, packet: usize) {
+        state.free.push(packet);
+        self.answering.store(REPLIES - state.free.len(), Ordering::Release);
+    }
+
+    /// Takes a packet for a reply to this rank.
+    fn take_packet(&self, state: &mut State, rank: usize) -> Option<usize> {
+        let packet = state.free.pop()?;
+        self.answering.store(REPLIES - state.free.len(), Ordering::Release);
+        state.rank_of[packet] = rank;
+        Some(packet)
+    }
+
+    /// The request in a buffer.
+    fn request(&self, buffer: usize, len: usize) -> std::result::Result<Request<'_>, String> {
+        // SAFETY: the buffer is ours until it is posted again, and that many bytes of it were written.
+        let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
+        Request::parse(packet, self.fabric.secret(), self.fabric.node().who().size as u32)
+    }
+
+    /// Serves the request in a buffer, and sends the reply; or begins to fetch what it is about.
     fn answer(
         &self,
         state: &mut State,
         buffer: usize,
         len: usize,
         serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
-    ) -> bool {
-        // SAFETY: the buffer is ours, and that many bytes of it were written.
-        let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
-        let who = self.fabric.node().who();
-        let request = match Request::parse(packet, self.fabric.secret(), who.size as u32) {
+    ) -> Fate {
+        let request = match self.request(buffer, len) {
             Ok(request) => request,
             Err(reason) => {
                 tracing::warn!("a packet is dropped: {reason}");
-                return false;
+                return Fate::Dropped;
             }
         };
-        let Some(address) = self.address(state, request.asker, request.address) else { return false };
-        let Some(reply) = state.free.pop() else { return false };
-        self.answering.store(REPLIES - state.free.len(), Ordering::Release);
+        let Some(address) = self.address(state, request.asker, request.address) else { return Fate::Dropped };
+        if let Some(place) = request.place {
+            return self.land(state, (buffer, len), &request, address, &place, serve);
+        }
+        let Some(reply) = self.take_packet(state, request.asker.rank as usize) else { return Fate::Dropped };
+        let data = self.packet(BUFFERS + reply).wrapping_add(HEAD);
+        let done = serve(&incoming(&request, request.payload, data, STAGING_BYTES));
+        self.reply(state, reply, request.asker, address, done, false);
+        Fate::Served
+    }
+
+    /// Gives a request that names a place a landing, if one is free.
+    fn land(
+        &self,
+        state: &mut State,
+        (buffer, packet): (usize, usize),
+        request: &Request<'_>,
+        address: u64,
+        place: &Place,
+        serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
+    ) -> Fate {
+        if let Err(error) = state.landings.open(self.fabric.domain(), &self.endpoint) {
+            self.fabric.give_up(None, &format!("there is no memory for long requests: {error}"));
+        }
         let rank = request.asker.rank as usize;
-        state.rank_of[reply] = rank;
-        let place = self.packet(BUFFERS + reply);
-        let data = place.wrapping_add(HEAD);
-        let incoming = Incoming {
-            handler: request.handler,
-            source: rank,
-            inline: request.inline,
-            staged: request.payload,
-            reply_inline: data,
-            reply_staged: data,
+        let Some(landing) = state.landings.take() else {
+            state.unlanded.push_back((buffer, packet));
+            return Fate::Kept;
         };
-        let (status, len) = serve(&incoming);
-        let len = len.min(STAGING_BYTES);
-        // SAFETY: OPERATION-MEMORY: the packet is free, so it is ours.
-        let head = unsafe { std::slice::from_raw_parts_mut(place, HEAD) };
-        write_reply(head, self.fabric.secret(), who.rank as u32, request.asker, status, len);
-        state.unsent.push_back((reply, HEAD + len, address, rank));
+        let Some(reply) = self.take_packet(state, rank) else { unreachable!("looked at before a request is") };
+        let endpoint = match place.through {
+            Through::Line => address,
+            Through::Service => state.names.of(rank, self.fabric.domain(), &self.fabric),
+        };
+        let target = Target { endpoint, address: place.address, key: place.key };
+        let job = |stage| Job { asker: request.asker, address, reply, place: target, stage };
+        match place.errand {
+            Errand::Fetch => {
+                state.landings.begin(landing, job(Stage::Fetching { len: place.len, buffer, packet }));
+                self.flush(state);
+                Fate::Kept
+            }
+            Errand::Store => {
+                let room = state.landings.local(landing).at;
+                let (status, len) = serve(&incoming(request, request.payload, room, place.len));
+                if status == Status::Done && (1..=place.len).contains(&len) {
+                    state.landings.begin(landing, job(Stage::Storing { len }));
+                    self.flush(state);
+                    return Fate::Served;
+                }
+                let done = if status == Status::Done && len != 0 {
+                    // It is longer than the place: nobody who sends such a thing has asked for what is stored.
+                    (Status::Refused, 0)
+                } else {
+                    (status, len.min(STAGING_BYTES))
+                };
+                // SAFETY: OPERATION-MEMORY: the packet is ours; LANDING-MEMORY: a handler wrote as much there.
+                unsafe { ptr::copy_nonoverlapping(room, self.packet(BUFFERS + reply).wrapping_add(HEAD), done.1) };
+                state.landings.put_back(landing);
+                self.reply(state, reply, request.asker, address, done, true);
+                Fate::Served
+            }
+        }
+    }
+
+    /// The access of a landing is over.
+    fn accessed(&self, state: &mut State, landing: usize) {
+        let Some(job) = state.landings.job(landing) else {
+            return tracing::warn!("libfabric has completed an operation twice");
+        };
+        match job.stage {
+            Stage::Fetching { .. } => state.landings.arrived(landing),
+            Stage::Storing { len } => {
+                state.landings.put_back(landing);
+                self.reply(state, job.reply, job.asker, job.address, (Status::Done, len), true);
+            }
+        }
+    }
+
+    /// Serves the request whose payload has come to a landing, and sends the reply.
+    fn serve_fetched(
+        &self,
+        state: &mut State,
+        landing: usize,
+        job: &Job,
+        serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
+    ) {
+        let Stage::Fetching { len, buffer, packet } = job.stage else { unreachable!("a payload that was fetched") };
+        let data = self.packet(BUFFERS + job.reply).wrapping_add(HEAD);
+        let done = match self.request(buffer, packet) {
+            Ok(request) => {
+                // SAFETY: LANDING-MEMORY: the landing is this job's, and so many bytes of it were written.
+                let payload = unsafe { std::slice::from_raw_parts(state.landings.local(landing).at, len) };
+                serve(&incoming(&request, payload, data, STAGING_BYTES))
+            }
+            Err(_) => unreachable!("a request that was understood before"),
+        };
+        state.landings.put_back(landing);
+        self.post(buffer);
+        self.reply(state, job.reply, job.asker, job.address, done, false);
+    }
+
+    /// Sends a reply, whose data are in its packet unless they were `stored`.
+    fn reply(&self, state: &mut State, reply: usize, to: Asker, address: u64, (status, len): Served, stored: bool) {
+        let travels = if stored && status == Status::Done { 0 } else { len.min(STAGING_BYTES) };
+        let told = if stored && status == Status::Done { len } else { travels };
+        // SAFETY: OPERATION-MEMORY: the packet is not under way, so it is ours.
+        let head = unsafe { std::slice::from_raw_parts_mut(self.packet(BUFFERS + reply), HEAD) };
+        let me = self.fabric.node().who().rank as u32;
+        write_reply(head, self.fabric.secret(), me, to, status, told, stored);
+        state.unsent.push_back((reply, HEAD + travels, address, to.rank as usize));
         self.flush(state);
-        true
     }
 
     /// What the provider calls the endpoint of whoever asks.
@@ -295,8 +436,9 @@ impl Reception {
         }
     }
 
-    /// Sends what waits to be sent, as far as the provider takes it.
+    /// Begins and sends what waits for that, as far as the provider takes it.
     fn flush(&self, state: &mut State) {
+        self.begin_accesses(state);
         while let Some(&(reply, len, to, rank)) = state.unsent.front() {
             let nothing = Local { at: ptr::null_mut(), desc: ptr::null_mut() };
             let pieces = [(self.local(BUFFERS + reply), len), (nothing, 0)];
@@ -309,5 +451,40 @@ impl Reception {
                 }
             }
         }
+    }
+    /// Begins to fetch and to store what landings are for, as far as the provider takes it.
+    fn begin_accesses(&self, state: &mut State) {
+        while let Some((landing, job)) = state.landings.next() {
+            let (local, token) = (state.landings.local(landing), &self.tokens[BUFFERS + REPLIES + landing]);
+            // SAFETY: OPERATION-MEMORY, by LANDING-MEMORY; the place belongs to whoever asks, who keeps it until it is
+            // answered.
+            let taken = unsafe {
+                match job.stage {
+                    Stage::Fetching { len, .. } => self.endpoint.read(job.place, local, len, token),
+                    Stage::Storing { len } => self.endpoint.write(job.place, local, len, token),
+                }
+            };
+            match taken {
+                Ok(()) => state.landings.begun(),
+                Err(Trouble::Again) => return,
+                Err(Trouble::Error(code)) => {
+                    let meaning = self.fabric.domain().library().meaning(code);
+                    self.fabric.give_up(Some(job.asker.rank as usize), &meaning)
+                }
+            }
+        }
+    }
+}
+
+/// A request as it is served: with this payload, and room for a reply at `data`, that may have `room` bytes of data.
+fn incoming<'a>(request: &Request<'a>, payload: &'a [u8], data: *mut u8, room: usize) -> Incoming<'a> {
+    Incoming {
+        handler: request.handler,
+        source: request.asker.rank as usize,
+        inline: request.inline,
+        staged: payload,
+        reply_inline: data,
+        reply_staged: data,
+        reply_room: room,
     }
 }

@@ -1,0 +1,165 @@
+//! Landings: where the reception keeps what is too long for a packet, between the memory of whoever asks and the handler.
+//!
+//! There are [`LANDINGS`] of them. A request that names a place takes one, is fetched into it and then served from there; or is
+//! served into it, and its reply is stored from there and then answered. Whatever happens, the landing is free again
+//! when the request was answered. Taken first when such a request comes, the memory costs nothing where none does.
+//!
+//! A landing depends on the progress of whoever asks, and on nobody else's. That is why a place is reached through an
+//! endpoint that somebody looks at as long as the request is under way: the context that asks stays in its call, or
+//! its rank's progress thread looks (see `am/origin/bulk.rs`).
+//!
+//! # Safety
+//! SERVICE-OWNER (see `am/service.rs`): all of this belongs to the holder of the service context. LANDING-MEMORY: the buffers are
+//! boxed, made once, and dropped after the endpoint; one that is taken belongs to its job.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ptr;
+
+use super::abi;
+use super::domain::Domain;
+use super::endpoint::{Endpoint, Local, Target};
+use super::library::Object;
+use super::packet::{Asker, BULK_BYTES};
+use crate::error::Result;
+
+/// Fetched or stored at once; the rest waits. More would only compete for the same processor and wire.
+pub(super) const LANDINGS: usize = 4;
+
+/// What goes on in a landing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job {
+    pub(super) asker: Asker,
+    /// What the provider calls the endpoint that is answered to.
+    pub(super) address: u64,
+    /// The packet that is kept for the reply.
+    pub(super) reply: usize,
+    /// The place.
+    pub(super) place: Target,
+    pub(super) stage: Stage,
+}
+
+/// How far a job has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stage {
+    /// So many bytes are being fetched, for the request in this buffer of this length.
+    Fetching { len: usize, buffer: usize, packet: usize },
+    /// So many bytes of a reply are being stored.
+    Storing { len: usize },
+}
+
+/// The landings of a rank.
+#[derive(Debug)]
+pub(super) struct Landings {
+    memory: Option<Memory>,
+    free: Vec<usize>,
+    jobs: [Option<Job>; LANDINGS],
+    /// Those whose access the provider has not taken yet.
+    unbegun: VecDeque<usize>,
+    /// Those whose payload is there.
+    fetched: VecDeque<usize>,
+}
+
+#[derive(Debug)]
+struct Memory {
+    buffers: Box<[u8]>,
+    registered: Option<Object<abi::Mr>>,
+}
+
+impl Landings {
+    pub(super) fn new() -> Self {
+        Landings {
+            memory: None,
+            free: (0..LANDINGS).collect(),
+            jobs: [None; LANDINGS],
+            unbegun: VecDeque::with_capacity(LANDINGS),
+            fetched: VecDeque::with_capacity(LANDINGS),
+        }
+    }
+
+    /// Makes the memory, if there is none.
+    ///
+    /// # Errors
+    /// What the provider has to say.
+    pub(super) fn open(&mut self, domain: &Domain, endpoint: &Endpoint) -> Result<()> {
+        if self.memory.is_none() {
+            let mut buffers = vec![0; LANDINGS * BULK_BYTES].into_boxed_slice();
+            let mut registered = None;
+            if domain.wants_local() {
+                let key = crate::job::random::<1>()?[0];
+                // SAFETY: LANDING-MEMORY.
+                registered = Some(unsafe { domain.register(buffers.as_mut_ptr(), buffers.len(), key, endpoint)? });
+            }
+            self.memory = Some(Memory { buffers, registered });
+        }
+        Ok(())
+    }
+
+    /// Before an endpoint ends that memory is bound to.
+    pub(super) fn withdraw(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.registered = None;
+        }
+    }
+
+    /// Whether one can be taken.
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Whether there is something to do that nothing will tell of.
+    pub(super) fn has_left_over(&self) -> bool {
+        !self.unbegun.is_empty() || !self.fetched.is_empty()
+    }
+
+    /// Takes one.
+    pub(super) fn take(&mut self) -> Option<usize> {
+        self.free.pop()
+    }
+
+    /// Gives one back.
+    pub(super) fn put_back(&mut self, landing: usize) {
+        self.jobs[landing] = None;
+        self.free.push(landing);
+    }
+
+    /// The memory of one that is taken: [`BULK_BYTES`].
+    pub(super) fn local(&self, landing: usize) -> Local {
+        let Some(memory) = &self.memory else { return Local { at: ptr::null_mut(), desc: ptr::null_mut() } };
+        let desc = memory.registered.as_ref().map_or(ptr::null_mut(), |object| object.get().mem_desc);
+        Local { at: memory.buffers[landing * BULK_BYTES..].as_ptr().cast_mut(), desc }
+    }
+
+    /// Lets a job begin in one that is taken.
+    pub(super) fn begin(&mut self, landing: usize, job: Job) {
+        self.jobs[landing] = Some(job);
+        self.unbegun.push_back(landing);
+    }
+
+    /// The job whose access is to be begun next.
+    pub(super) fn next(&self) -> Option<(usize, Job)> {
+        let landing = *self.unbegun.front()?;
+        Some((landing, self.job(landing)?))
+    }
+
+    /// The provider has taken the access of that job.
+    pub(super) fn begun(&mut self) {
+        self.unbegun.pop_front();
+    }
+
+    /// What goes on in a landing.
+    pub(super) fn job(&self, landing: usize) -> Option<Job> {
+        self.jobs.get(landing).copied().flatten()
+    }
+
+    /// The payload of a job is there.
+    pub(super) fn arrived(&mut self, landing: usize) {
+        self.fetched.push_back(landing);
+    }
+
+    /// The job that is to be served next.
+    pub(super) fn arrival(&mut self) -> Option<(usize, Job)> {
+        let landing = self.fetched.pop_front()?;
+        Some((landing, self.job(landing)?))
+    }
+}
