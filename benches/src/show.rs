@@ -49,14 +49,12 @@ pub fn cells(record: &Record) -> [String; 9] {
         let which = record.limit.as_deref().unwrap_or_default();
         format!("{times:.2} x {which}").trim_end().to_owned()
     });
-    let asked = record.target.map_or_else(String::new, |target| {
-        let met = match record.met {
-            Some(true) => "met",
-            Some(false) => "NOT MET",
-            None => "open",
-        };
-        format!("{} {}: {met}", if record.more_is_better() { ">=" } else { "<=" }, show(target, &record.unit))
-    });
+    let asked = match record.met {
+        _ if !record.is_judged() => String::new(),
+        Some(false) => format!("{}: NOT MET, {}", record.show_asked(), record.show_met()),
+        Some(true) => format!("{}: met", record.show_asked()),
+        None => format!("{}: open", record.show_asked()),
+    };
     [
         record.id.clone(),
         record.at.map_or_else(String::new, |at| format!("{at}")),
