@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sampling.h"
 
@@ -93,9 +94,7 @@ int main(int argc, char **argv) {
     }
     while_computing("add_busy", add, 0, 3);
     while_computing("get_8_busy", get, 8, 3);
-    MPI_Win_unlock_all(window);
-    MPI_Win_free(&window);
-    MPI_Finalize();
-    free(local);
-    return 0;
+    /* No ceremony: what was measured is told, and over TCP the window's end now and then waits for ever. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    _exit(0);
 }

@@ -15,7 +15,7 @@ use crate::model;
 use crate::page;
 use crate::peer::Places;
 use crate::peers;
-use crate::record::{Document, of_table, unmeasured};
+use crate::record::{Document, NO_CAUSE, of_table, unmeasured};
 use crate::report::Report;
 use crate::run::{SCF, measure, steps};
 use crate::study::{STUDIES, Wanted};
@@ -97,8 +97,18 @@ pub fn take(quick: bool, with_peer: bool, places: Places, command: String) -> Re
         }
     }
     here::look(&mut document.machine);
+    doubt(&mut document);
     bar.finish_and_clear();
     Ok((document, failed))
+}
+
+/// Where other programs were at work, they may be why a target is missed for which no cause is known.
+fn doubt(document: &mut Document) {
+    let others = document.machine.others;
+    let unknown = document.records.iter_mut().filter_map(|record| record.cause.as_mut());
+    for cause in unknown.filter(|cause| others > 0.05 && cause.ends_with(NO_CAUSE)) {
+        *cause += &format!("; other programs used {:.0} % of the machine", others * 100.0);
+    }
 }
 
 /// Where else a report is shown than in its page.

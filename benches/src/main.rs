@@ -165,7 +165,7 @@ fn say(text: &str) -> Result<()> {
 /// One of the papers' measurements, or the machine's limits.
 fn study(action: &Action, arguments: &Arguments) -> Result<ExitCode> {
     interrupt::listen();
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let command = here::command(std::env::args());
     let quick = arguments.quick;
     let places = || Places { libarmci: arguments.libarmci.clone(), mpi_pr: arguments.mpi_pr.clone() };
     let document = match action {

@@ -5,7 +5,9 @@ use plotters::prelude::*;
 use crate::error::{Error, Result};
 use crate::record::Record;
 
-const SIZE: (u32, u32) = (760, 420);
+const SIZE: (u32, u32) = (900, 420);
+/// What of it the names of lines and parts take, on the right.
+const NAMES: u32 = 230;
 const COLOURS: [RGBColor; 8] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 39, 40),
@@ -75,6 +77,17 @@ pub fn worth_it(all: &[Series]) -> bool {
     all.iter().any(|series| series.points.len() > 1)
 }
 
+/// An axis with logarithms: from where to where, and of which base, so that there are numbers on it.
+fn scale(values: impl Iterator<Item = f64>, binary: bool) -> (std::ops::Range<f64>, f64) {
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    if binary || high / low >= 20.0 {
+        // A single place still needs an axis of some length.
+        let range = if high > low { (low / 1.15)..(high * 1.15) } else { (low / 2.0)..(high * 2.0) };
+        return (range, if binary { 2.0 } else { 10.0 });
+    }
+    (2f64.powf((low / 1.05).log2().floor())..2f64.powf((high * 1.05).log2().ceil()), 2.0)
+}
+
 /// Draws lines over logarithmic axes.
 ///
 /// # Errors
@@ -83,30 +96,29 @@ pub fn draw(axes: &Axes<'_>, all: &[Series]) -> Result<String> {
     let Axes { title, axis, unit } = *axes;
     let wrong = |error: &dyn std::fmt::Display| Error::Draw(format!("'{title}': {error}"));
     let points = || all.iter().flat_map(|series| series.points.iter().copied());
-    let range = |of: fn((f64, f64)) -> f64| {
-        let (low, high) = points().map(of).fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-        // A single place still needs an axis of some length.
-        if high > low { (low / 1.1)..(high * 1.1) } else { (low / 2.0)..(high * 2.0) }
-    };
     if points().next().is_none() {
         return Err(wrong(&"there is nothing to draw"));
     }
+    let (across, binary) = scale(points().map(|point| point.0), true);
+    let (upwards, base) = scale(points().map(|point| point.1), false);
+    let number: fn(f64) -> String = if axis.contains("bytes") { size } else { short };
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).map_err(|error| wrong(&error))?;
-        let mut chart = ChartBuilder::on(&root)
+        let (left, right) = root.split_horizontally(SIZE.0 - NAMES);
+        let mut chart = ChartBuilder::on(&left)
             .caption(title, ("sans-serif", 18))
             .margin(10)
             .x_label_area_size(40)
-            .y_label_area_size(80)
-            .build_cartesian_2d(range(|point| point.0).log_scale(), range(|point| point.1).log_scale())
+            .y_label_area_size(70)
+            .build_cartesian_2d(across.log_scale().base(binary), upwards.log_scale().base(base))
             .map_err(|error| wrong(&error))?;
         chart
             .configure_mesh()
             .x_desc(axis)
             .y_desc(unit)
-            .x_label_formatter(&|x| short(*x))
+            .x_label_formatter(&|x| number(*x))
             .y_label_formatter(&|y| short(*y))
             .draw()
             .map_err(|error| wrong(&error))?;
@@ -114,23 +126,28 @@ pub fn draw(axes: &Axes<'_>, all: &[Series]) -> Result<String> {
             let colour = COLOURS[index % COLOURS.len()];
             chart
                 .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))
-                .map_err(|error| wrong(&error))?
-                .label(series.name.clone())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+                .map_err(|error| wrong(&error))?;
             chart
                 .draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))
                 .map_err(|error| wrong(&error))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()
-            .map_err(|error| wrong(&error))?;
+        names(&right, all.iter().map(|series| series.name.as_str())).map_err(|error| wrong(&error))?;
         root.present().map_err(|error| wrong(&error))?;
     }
     Ok(svg)
+}
+
+/// What each colour means, one below the other.
+fn names<'a, B: DrawingBackend>(
+    area: &DrawingArea<B, plotters::coord::Shift>,
+    all: impl Iterator<Item = &'a str>,
+) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    for (index, name) in all.enumerate() {
+        let (y, colour) = (50 + 20 * index as i32, COLOURS[index % COLOURS.len()]);
+        area.draw(&Rectangle::new([(4, y), (20, y + 8)], colour.filled()))?;
+        area.draw(&Text::new(name.to_owned(), (26, y - 2), ("sans-serif", 12)))?;
+    }
+    Ok(())
 }
 
 /// Draws bars side by side, their parts one above the other.
@@ -148,13 +165,13 @@ pub fn draw_bars(title: &str, unit: &str, bars: &[Bar]) -> Result<String> {
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).map_err(|error| wrong(&error))?;
-        let mut chart = ChartBuilder::on(&root)
+        let (left, right) = root.split_horizontally(SIZE.0 - NAMES);
+        let mut chart = ChartBuilder::on(&left)
             .caption(title, ("sans-serif", 18))
             .margin(10)
             .x_label_area_size(40)
-            .y_label_area_size(80)
-            // Room for the names of the parts on the right.
-            .build_cartesian_2d(0.0..bars.len() as f64 + 0.7, 0.0..most * 1.1)
+            .y_label_area_size(70)
+            .build_cartesian_2d(0.0..bars.len() as f64, 0.0..most * 1.1)
             .map_err(|error| wrong(&error))?;
         // A bar's name stands in its middle, where a label is for each half.
         let name = |x: &f64| {
@@ -164,35 +181,35 @@ pub fn draw_bars(title: &str, unit: &str, bars: &[Bar]) -> Result<String> {
         chart
             .configure_mesh()
             .disable_x_mesh()
-            .x_labels(2 * bars.len() + 2)
+            .x_labels(2 * bars.len() + 1)
             .x_label_formatter(&name)
             .y_desc(unit)
             .draw()
             .map_err(|error| wrong(&error))?;
         let parts = bars.first().map_or(&[][..], |bar| &bar.parts);
-        for (index, (part, _)) in parts.iter().enumerate() {
+        for index in 0..parts.len() {
             let colour = COLOURS[index % COLOURS.len()];
             let boxes = bars.iter().enumerate().map(|(place, bar)| {
                 let below: f64 = bar.parts.iter().take(index).map(|(_, value)| value).sum();
                 let above = below + bar.parts.get(index).map_or(0.0, |(_, value)| *value);
                 Rectangle::new([(place as f64 + 0.2, below), (place as f64 + 0.8, above)], colour.filled())
             });
-            chart
-                .draw_series(boxes)
-                .map_err(|error| wrong(&error))?
-                .label(part.clone())
-                .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
+            chart.draw_series(boxes).map_err(|error| wrong(&error))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()
-            .map_err(|error| wrong(&error))?;
+        names(&right, parts.iter().map(|(part, _)| part.as_str())).map_err(|error| wrong(&error))?;
         root.present().map_err(|error| wrong(&error))?;
     }
     Ok(svg)
+}
+
+/// A number of bytes on an axis.
+fn size(value: f64) -> String {
+    let (value, letter) = match value {
+        v if v >= 1024.0 * 1024.0 => (v / 1024.0 / 1024.0, " MiB"),
+        v if v >= 1024.0 => (v / 1024.0, " KiB"),
+        v => (v, ""),
+    };
+    format!("{value:.0}{letter}")
 }
 
 /// A number on an axis.
@@ -230,7 +247,16 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_has_numbers_however_short_it_is() {
+        assert_eq!(scale([6.6, 9.0].into_iter(), false), (4.0..16.0, 2.0));
+        assert_eq!(scale([6.6, 900.0].into_iter(), false).1, 10.0);
+        let (one, base) = scale([8.0].into_iter(), true);
+        assert!(one.start < 8.0 && one.end > 8.0 && base == 2.0);
+    }
+
+    #[test]
     fn numbers_on_an_axis_are_short() {
+        assert_eq!([size(16.0), size(65536.0), size(2.0 * 1024.0 * 1024.0)], ["16", "64 KiB", "2 MiB"]);
         assert_eq!([short(16.0), short(1024.0), short(2e6), short(0.25)], ["16", "1.02k", "2M", "0.25"]);
     }
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::causes;
 use crate::error::{Error, Result};
 use crate::report::{Circumstances, Report};
-use crate::row::Unit;
-use crate::rows::rows;
+use crate::row::{Row, Unit};
+use crate::rows::{groups, rows};
 use crate::stats::Stats;
 use crate::table::{Verdict, ratio, verdict};
 
@@ -129,6 +129,12 @@ impl Record {
         Record { target: Some(target), met: Some(met), beyond, cause, ..self }
     }
 
+    /// Whether its number is on the wrong side of its target.
+    fn is_beyond(&self) -> bool {
+        let of = |target| if self.more_is_better() { target > self.value } else { self.value > target };
+        self.target.is_some_and(of)
+    }
+
     /// Whether something was asked of it.
     pub fn is_judged(&self) -> bool {
         self.target.is_some() || self.asked.is_some()
@@ -149,6 +155,7 @@ impl Record {
     /// Whether it met what was asked, and if not, by how much and why.
     pub fn show_met(&self) -> String {
         match (self.met, self.beyond) {
+            (Some(true), _) if self.is_beyond() => "met, within what runs differ by".into(),
             (Some(true), _) => "met".into(),
             (Some(false), Some(beyond)) => {
                 format!("missed by {beyond:.2}x: {}", self.cause.as_deref().unwrap_or(NO_CAUSE))
@@ -347,7 +354,11 @@ pub fn of_table(report: &Report) -> Vec<Record> {
         let by_tail = row.tail_at_most.map_or(0.0, |most| figure.p99 / most);
         let by_median = target.map_or(0.0, |target| figure.median / target);
         let missed = met == Some(false);
-        let cause = missed.then(|| causes::of(row.name, report).unwrap_or_else(|| NO_CAUSE.into()));
+        let cause = missed.then(|| {
+            let known = causes::of(row.name, report).unwrap_or_else(|| NO_CAUSE.into());
+            // The median is what stands beside the target.
+            if by_tail > by_median { format!("its p99, {}: {known}", row.unit.show(figure.p99)) } else { known }
+        });
         // What follows from several figures is a pair's.
         let circumstances = report.circumstances.get(row.name).copied().unwrap_or(Circumstances::of(2));
         Some(Record {
@@ -368,11 +379,25 @@ pub fn of_table(report: &Report) -> Vec<Record> {
             limit: row.limit.map(|limit| limit.name().to_owned()),
             of_limit,
             ratio: ratio(row, report),
-            note: Some(row.what.trim().to_owned()),
+            note: Some(in_full(row)),
             ..Record::default()
         })
     });
     judged.filter(|record| record.value.is_finite()).collect()
+}
+
+/// What a row is where it stands alone: under which heading, and what it is said to be like.
+fn in_full(row: &Row) -> String {
+    let leans = |row: &Row| row.what.starts_with("  ") || row.what.contains("likewise");
+    let Some(group) = groups().find(|group| group.rows.iter().any(|other| other.name == row.name)) else {
+        return row.what.trim().to_owned();
+    };
+    let title = group.title.split(" (").next().unwrap_or(group.title);
+    let before = group.rows.iter().take_while(|other| other.name != row.name);
+    let like = before.filter(|other| !leans(other)).last().filter(|_| leans(row));
+    let like = like
+        .map_or_else(String::new, |other| format!("{}: ", other.what.split(" (").next().unwrap_or(other.what).trim()));
+    format!("{title}: {like}{}", row.what.trim())
 }
 
 /// The rows of which something is asked and that were not measured, a line each.
@@ -432,6 +457,11 @@ mod tests {
         let records = of_table(&report);
         let of = |id: &str| records.iter().find(|record| record.id == id).unwrap();
         assert_eq!((of("table/add_served").target, of("table/add_served").met), (Some(25e3), Some(false)));
+        let note = |id: &str| of(id).note.clone().unwrap();
+        assert_eq!(note("table/put_8"), "Beside ARMCI-MPI: put 8 B");
+        assert!(note("table/add_served").starts_with("By message, served by a progress thread: fetch-add, owner"));
+        let row = |name: &str| rows().find(|row| row.name == name).unwrap();
+        assert_eq!(in_full(row("put_ptr_10000")), "Small: put 8 B by pointer: among 10,000");
         assert!(unmeasured(&report).iter().any(|line| line.starts_with("table/get_8: ")));
         assert!(!unmeasured(&report).iter().any(|line| line.starts_with("table/put_8: ")));
         assert_eq!(of("table/add_served").beyond, Some(1.04));

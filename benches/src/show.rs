@@ -34,7 +34,7 @@ pub fn groups(records: &[Record]) -> Vec<(String, Vec<&Record>)> {
 }
 
 /// The head of a table of records.
-pub const HEAD: [&str; 9] = ["what", "at", "ranks", "path, progress", "median", "5 %", "95 %", "of limit", "asked"];
+pub const HEAD: [&str; 9] = ["what", "at", "ranks", "by", "median", "5 %", "95 %", "of limit", "asked"];
 
 /// The cells of a record.
 pub fn cells(record: &Record) -> [String; 9] {
@@ -58,7 +58,8 @@ pub fn cells(record: &Record) -> [String; 9] {
     [
         record.id.clone(),
         record.at.map_or_else(String::new, |at| format!("{at}")),
-        record.ranks.to_string(),
+        // The machine and the model have none.
+        if record.ranks == 0 { String::new() } else { record.ranks.to_string() },
         who,
         record.show(),
         value(record.low),
