@@ -5,7 +5,7 @@ use crate::line::Class;
 use crate::report::Report;
 
 /// Rows by name, and the cause.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 18] = [
     ("put_any_4096", COPY),
     ("get_any_4096", COPY),
     ("put_any_16384", COPY),
@@ -20,6 +20,13 @@ const KNOWN: [(&str, &str); 14] = [
     ("far_put_8_flow", DESCRIPTOR),
     ("far_put_1m", DESCRIPTOR),
     ("far_get_1m", DESCRIPTOR),
+    ("far_put_rows", PACKED),
+    ("far_get_rows", PACKED),
+    ("far_acc_1m_busy", PACKED),
+    (
+        "far_scf_share",
+        "a progress thread that shares its core with a computing rank waits for a slice of the scheduler now and then",
+    ),
 ];
 
 const COPY: &str = "the bare loop itself takes as long at this alignment when it stands behind a look-up, as a transfer \
@@ -30,6 +37,9 @@ const LOCK: &str = "the atomic that takes the elements' lock drains the pipeline
                     not have to";
 const DESCRIPTOR: &str = "a thread of ours can sleep over its queue, and the descriptor that this takes costs the bare \
                           program as much (see the figure beside the bare program that could sleep)";
+
+const PACKED: &str = "goes by messages: packed, sent, unpacked and answered piece by piece, none of which one long transfer \
+                      needs";
 
 /// Rows that lean on how fast a line passes between the cores, without a limit that does so too.
 const BY_DISTANCE: [&str; 6] = ["barrier_2", "am_request", "am_flood", "acc_1m_am", "add_spread", "allocate_free"];

@@ -101,7 +101,7 @@ pub fn draw(axes: &Axes<'_>, all: &[Series]) -> Result<String> {
     }
     let (across, binary) = scale(points().map(|point| point.0), true);
     let (upwards, base) = scale(points().map(|point| point.1), false);
-    let number: fn(f64) -> String = if axis.contains("bytes") { size } else { short };
+    let number: fn(f64) -> String = if axis.contains("bytes") { size } else { count };
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -118,6 +118,8 @@ pub fn draw(axes: &Axes<'_>, all: &[Series]) -> Result<String> {
             .configure_mesh()
             .x_desc(axis)
             .y_desc(unit)
+            // More lines are more than half of a page's bytes.
+            .max_light_lines(1)
             .x_label_formatter(&|x| number(*x))
             .y_label_formatter(&|y| short(*y))
             .draw()
@@ -202,6 +204,11 @@ pub fn draw_bars(title: &str, unit: &str, bars: &[Bar]) -> Result<String> {
     Ok(svg)
 }
 
+/// How many on an axis: there are no parts of them.
+fn count(value: f64) -> String {
+    if (value - value.round()).abs() < 1e-6 { short(value.round()) } else { String::new() }
+}
+
 /// A number of bytes on an axis.
 fn size(value: f64) -> String {
     let (value, letter) = match value {
@@ -256,6 +263,7 @@ mod tests {
 
     #[test]
     fn numbers_on_an_axis_are_short() {
+        assert_eq!([count(16.0), count(2.8)], ["16", ""]);
         assert_eq!([size(16.0), size(65536.0), size(2.0 * 1024.0 * 1024.0)], ["16", "64 KiB", "2 MiB"]);
         assert_eq!([short(16.0), short(1024.0), short(2e6), short(0.25)], ["16", "1.02k", "2M", "0.25"]);
     }

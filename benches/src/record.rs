@@ -386,18 +386,19 @@ pub fn of_table(report: &Report) -> Vec<Record> {
     judged.filter(|record| record.value.is_finite()).collect()
 }
 
-/// What a row is where it stands alone: under which heading, and what it is said to be like.
+/// What a row is where it stands alone: under which heading, and what it is said to be like. What it is held against
+/// stands beside it there.
 fn in_full(row: &Row) -> String {
-    let leans = |row: &Row| row.what.starts_with("  ") || row.what.contains("likewise");
+    let short = |text: &'static str| text.split(" (").next().unwrap_or(text);
+    let leans = |row: &Row| row.what.starts_with("  ") || short(row.what).contains("likewise");
+    let what = short(row.what).trim();
     let Some(group) = groups().find(|group| group.rows.iter().any(|other| other.name == row.name)) else {
-        return row.what.trim().to_owned();
+        return what.to_owned();
     };
-    let title = group.title.split(" (").next().unwrap_or(group.title);
     let before = group.rows.iter().take_while(|other| other.name != row.name);
     let like = before.filter(|other| !leans(other)).last().filter(|_| leans(row));
-    let like = like
-        .map_or_else(String::new, |other| format!("{}: ", other.what.split(" (").next().unwrap_or(other.what).trim()));
-    format!("{title}: {like}{}", row.what.trim())
+    let like = like.map_or_else(String::new, |other| format!("{}: ", short(other.what)));
+    format!("{}: {like}{what}", short(group.title))
 }
 
 /// The rows of which something is asked and that were not measured, a line each.
