@@ -58,10 +58,11 @@ bench: packages ## each figure beside this machine's limit, ARMCI-MPI and Global
 	@$(CARGO) build --release -p benches -p armci-ffi -p scf
 	@$(TARGET)/release/armci-bench
 
-report: packages ## everything as one page with pictures: report.html, .json, .csv (REPORT=FILE.json, QUICK=--quick)
-	@scripts/install-packages peers || echo "going on without the peers"
+report: packages ## everything as a page with pictures, and the README's figures (QUICK=--quick; REPORT=FILE.json: elsewhere)
+	@scripts/install-packages peers && scripts/install-packages fabric && scripts/install-packages launchers || echo "going on without the peers"
 	@$(CARGO) build --release -p benches -p armci-ffi -p scf
-	@$(TARGET)/release/armci-bench report $(QUICK) --json $(or $(REPORT),report.json)
+	@PATH="$(abspath $(TARGET))/release:$$PATH" armci-bench report $(QUICK) \
+		$(if $(REPORT),--json $(REPORT),--json docs/report/report.json --plots docs/report --readme README.md)
 
 doc: packages ## the documentation of all crates
 	$(CARGO) doc --workspace --no-deps

@@ -13,40 +13,17 @@
 #include <mpi.h>
 #endif
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { PAGE = 4096, MIB = 1 << 20, MOST_SAMPLES = 1 << 20 };
+#include "sampling.h"
+
+enum { PAGE = 4096 };
 
 static int rank, ranks, samples;
-static double window;  /* of a measurement with a computing owner, in ns */
-static double *taken;  /* ns per call */
-static void **parts;   /* ARMCI_Malloc's addresses, by rank */
-static char *theirs;   /* the first page of rank 0's part */
-static char *mine;     /* a private buffer, on a page */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void report(const char *name, int count) {
-    if (count == 0) return;
-    qsort(taken, count, sizeof *taken, ascending);
-    int last = count * 99L / 100;
-    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2], taken[last]);
-    fflush(stdout);
-}
-
-typedef void (*operation)(int bytes);
+static double window; /* of a measurement with a computing owner, in ns */
+static void **parts;  /* ARMCI_Malloc's addresses, by rank */
+static char *theirs;  /* the first page of rank 0's part */
+static char *mine;    /* a private buffer, on a page */
 
 static void put(int bytes) { ARMCI_Put(mine, theirs, bytes, 0); }
 static void get(int bytes) { ARMCI_Get(theirs, mine, bytes, 0); }
@@ -70,31 +47,9 @@ static void draw(int bytes) {
     ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &found, theirs, 1, 0);
 }
 
-/* Times `count` batches, after some that do not count. */
-static void sample(const char *name, operation call, int bytes, int count, int batch, int reports) {
-    int warm = count / 10 + 2;
-    for (int i = 0; i < warm + count; i++) {
-        double start = now();
-        for (int j = 0; j < batch; j++) call(bytes);
-        if (i >= warm) taken[i - warm] = (now() - start) / batch;
-    }
-    if (reports) report(name, count);
-}
-
-static int batch_for(int bytes) {
-    int batch = 64000 / (bytes < 64 ? 64 : bytes);
-    return batch < 2 ? 2 : batch;
-}
-
-static void of_size(const char *what, operation call, int bytes) {
-    char name[32];
-    snprintf(name, sizeof name, "%s_%d", what, bytes);
-    sample(name, call, bytes, samples, batch_for(bytes), 1);
-}
-
 static void put_and_get(int bytes) {
-    of_size("put", put, bytes);
-    of_size("get", get, bytes);
+    of_size("put", put, bytes, samples);
+    of_size("get", get, bytes, samples);
 }
 
 /* The owner computes, some 10 us a unit, and calls nobody; returns units per second. */
@@ -177,11 +132,9 @@ static void pair(void) {
 }
 
 static void interface(void) {
-    static const int sizes[] = {8, 64, 512, 4096, 32768, 262144, MIB};
-    int count = sizeof sizes / sizeof *sizes;
-    for (int i = 0; rank == 1 && i < count; i++) {
-        put_and_get(sizes[i]);
-        of_size("acc", accumulate, sizes[i]);
+    for (int i = 0; rank == 1 && i < HOW_MANY_SIZES; i++) {
+        put_and_get(SIZES[i]);
+        of_size("acc", accumulate, SIZES[i], samples);
     }
     if (rank == 1) {
         sample("put_rows", put_rows, 16, samples / 4 + 5, 1, 1);
@@ -233,9 +186,8 @@ int main(int argc, char **argv) {
 
     size_t bytes = 4 * MIB + PAGE;
     parts = malloc(ranks * sizeof *parts);
-    taken = malloc(MOST_SAMPLES * sizeof *taken);
     char *buffer = malloc(bytes);
-    if (!parts || !taken || !buffer || ARMCI_Malloc(parts, bytes)) ARMCI_Error("no memory", 1);
+    if (!parts || !room_for_samples() || !buffer || ARMCI_Malloc(parts, bytes)) ARMCI_Error("no memory", 1);
     memset(parts[rank], 0, bytes);
     memset(buffer, 0, bytes);
     theirs = page_of(parts[0]);

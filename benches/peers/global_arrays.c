@@ -10,73 +10,49 @@
 #include <ga.h>
 #include <macdecls.h>
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "sampling.h"
 
 enum { LENGTH = 1024, SIDE = 256, SMALL = 100 };
 
 static int rank, samples;
-static double *taken;                /* ns per call */
 static int array, counters;          /* handles */
 static double buffer[SIDE * SIDE];
 static int lo[2], hi[2], ld[1] = {SIDE}; /* the patch of the measurement under way; ends included */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void patch(int row, int column, int rows, int columns) {
     lo[0] = row, lo[1] = column;
     hi[0] = row + rows - 1, hi[1] = column + columns - 1;
 }
 
-static void put(void) { NGA_Put(array, lo, hi, buffer, ld); }
-static void get(void) { NGA_Get(array, lo, hi, buffer, ld); }
-static void draw(void) {
+static void put(int bytes) { (void)bytes, NGA_Put(array, lo, hi, buffer, ld); }
+static void get(int bytes) { (void)bytes, NGA_Get(array, lo, hi, buffer, ld); }
+static void draw(int bytes) {
     int index[2] = {3, 7};
+    (void)bytes;
     NGA_Read_inc(counters, index, 1);
 }
-static void create(void) {
+static void create(int bytes) {
     int shape[2] = {SMALL, SMALL};
+    (void)bytes;
     GA_Destroy(NGA_Create(C_DBL, 2, shape, "short-lived", NULL));
 }
-static void create_zeroed(void) {
+static void create_zeroed(int bytes) {
     int shape[2] = {SMALL, SMALL}, handle = NGA_Create(C_DBL, 2, shape, "short-lived", NULL);
+    (void)bytes;
     GA_Zero(handle);
     GA_Destroy(handle);
 }
 
-/* Times `samples` batches, after some that do not count. */
-static void sample(const char *name, void (*call)(void), int count, int batch, int reports) {
-    int warm = count / 10 + 2;
-    for (int i = 0; i < warm + count; i++) {
-        double start = now();
-        for (int j = 0; j < batch; j++) call();
-        if (i >= warm) taken[i - warm] = (now() - start) / batch;
-    }
-    if (!reports) return;
-    qsort(taken, count, sizeof *taken, ascending);
-    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2], taken[count * 99L / 100]);
-    fflush(stdout);
-}
-
 static void small(void) {
     patch(11, 40, 1, 1);
-    sample("array_put_8", put, samples, 100, 1);
-    sample("array_get_8", get, samples, 100, 1);
+    sample("array_put_8", put, 0, samples, 100, 1);
+    sample("array_get_8", get, 0, samples, 100, 1);
     patch(11, 40, 1, 2);
-    sample("array_put_16", put, samples, 100, 1);
-    sample("array_get_16", get, samples, 100, 1);
-    sample("array_add", draw, samples, 100, 1);
+    sample("array_put_16", put, 0, samples, 100, 1);
+    sample("array_get_16", get, 0, samples, 100, 1);
+    sample("array_add", draw, 0, samples, 100, 1);
 }
 
 static void own(void) {
@@ -109,17 +85,17 @@ static void pair(void) {
     if (rank == 1) {
         small();
         patch(50, 70, SIDE, SIDE);
-        sample("array_patch", get, samples / 2, 4, 1);
+        sample("array_patch", get, 0, samples / 2, 4, 1);
     }
     GA_Sync();
-    sample("array_create_unfilled", create, samples / 4, 4, rank == 0);
-    sample("array_create", create_zeroed, samples / 4, 4, rank == 0);
+    sample("array_create_unfilled", create, 0, samples / 4, 4, rank == 0);
+    sample("array_create", create_zeroed, 0, samples / 4, 4, rank == 0);
 }
 
 static void spread(void) {
     if (rank == 1) {
         patch(LENGTH / 2 - SIDE / 2, LENGTH / 2 - SIDE / 2, SIDE, SIDE);
-        sample("array_spread", get, samples / 2, 4, 1);
+        sample("array_spread", get, 0, samples / 2, 4, 1);
     }
     GA_Sync();
 }
@@ -136,10 +112,9 @@ int main(int argc, char **argv) {
     samples = atoi(argv[2]);
     int large[2] = {LENGTH, LENGTH}, small[2] = {SMALL, SMALL};
     double one = 1.0;
-    taken = malloc((samples + 1) * sizeof *taken);
     array = NGA_Create(C_DBL, 2, large, "patches", NULL);
     counters = NGA_Create(C_LONG, 2, small, "counters", NULL);
-    if (!taken || !array || !counters) {
+    if (!room_for_samples() || !array || !counters) {
         fprintf(stderr, "no memory\n");
         MPI_Abort(MPI_COMM_WORLD, 1);
     }

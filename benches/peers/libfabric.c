@@ -17,17 +17,13 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { MIB = 1 << 20, ROOM = 4 * MIB, FLIGHT = 64, STREAM = 8, NAME = 256 };
+#include "pair.h"
+#include "sampling.h"
+
+enum { ROOM = 4 * MIB, FLIGHT = 64, STREAM = 8, NAME = 256 };
 
 static struct fi_info *info;
 static struct fid_fabric *fabric;
@@ -52,12 +48,6 @@ static void must(const char *what, long code) {
     if (code == 0) return;
     fprintf(stderr, "libfabric: %s: %s\n", what, fi_strerror((int)-code));
     exit(1);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
 static void open_all(const char *provider, const char *interface, int sleeps, struct card *mine) {
@@ -86,19 +76,6 @@ static void open_all(const char *provider, const char *interface, int sleeps, st
     mine->len = sizeof mine->name;
     must("the address", fi_getname(&ep->fid, mine->name, &mine->len));
     fi_freeinfo(hints);
-}
-
-/* Binds this process to the first or to the last processor that it may use. One that cannot be bound measures all the
- * same, less steadily. */
-static void bind_to(int last) {
-    cpu_set_t all, one;
-    if (sched_getaffinity(0, sizeof all, &all)) return;
-    int chosen = -1;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &all) && (chosen < 0 || last)) chosen = cpu;
-    CPU_ZERO(&one);
-    CPU_SET(chosen, &one);
-    sched_setaffinity(0, sizeof one, &one);
 }
 
 /* Takes completions out; how many. */
@@ -131,19 +108,8 @@ static int begin(int writes, size_t bytes, size_t at, void *context) {
     }
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void report(const char *name, double *taken, int count) {
-    qsort(taken, count, sizeof *taken, ascending);
-    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2], taken[count * 99L / 100]);
-    fflush(stdout);
-}
-
 /* One at a time. */
-static void latency(const char *name, int writes, size_t bytes, double *taken, int samples) {
+static void latency(const char *name, int writes, size_t bytes, int samples) {
     static struct fi_context2 context;
     for (int i = -samples / 10 - 2; i < samples; i++) {
         double start = now();
@@ -151,11 +117,11 @@ static void latency(const char *name, int writes, size_t bytes, double *taken, i
         while (done == 0) done += look();
         if (i >= 0) taken[i] = now() - start;
     }
-    report(name, taken, samples);
+    report(name, samples);
 }
 
 /* So many under way at a time, `each` of them a sample. */
-static void flow(const char *name, int writes, size_t bytes, int flight, int each, double *taken, int samples) {
+static void flow(const char *name, int writes, size_t bytes, int flight, int each, int samples) {
     static struct fi_context2 contexts[FLIGHT];
     size_t places = ROOM / bytes < (size_t)flight ? ROOM / bytes : (size_t)flight;
     for (int i = -samples / 10 - 2; i < samples; i++) {
@@ -168,7 +134,7 @@ static void flow(const char *name, int writes, size_t bytes, int flight, int eac
         while (under_way > 0) under_way -= look();
         if (i >= 0) taken[i] = (now() - start) / each;
     }
-    report(name, taken, samples);
+    report(name, samples);
 }
 
 int main(int argc, char **argv) {
@@ -179,36 +145,41 @@ int main(int argc, char **argv) {
         return 2;
     }
     *interface++ = 0;
-    int samples = atoi(argv[2]), there[2], back[2];
-    if (samples < 10 || pipe(there) || pipe(back)) return 2;
+    int samples = atoi(argv[2]);
+    struct pair pair;
     memory = aligned_alloc(4096, ROOM);
+    if (samples < 10 || samples > MOST_SAMPLES || !memory || !room_for_samples()) {
+        fprintf(stderr, "libfabric: no memory, or not from 10 to %d samples\n", MOST_SAMPLES);
+        return 2;
+    }
     memset(memory, 1, ROOM);
-    /* Before libfabric is there: it does not survive a fork. */
-    pid_t child = fork();
+    if (!become_two(&pair)) return 2;
     struct card mine = {0};
-    bind_to(child != 0);
-    int from = child ? back[0] : there[0], to = child ? there[1] : back[1];
     open_all(argv[1] + sleeps, interface, sleeps, &mine);
-    if (write(to, &mine, sizeof mine) != sizeof mine || read(from, &theirs, sizeof theirs) != sizeof theirs) return 1;
+    if (!tell(&pair, &mine, sizeof mine) || !hear(&pair, &theirs, sizeof theirs)) return 1;
     if (fi_av_insert(av, theirs.name, 1, &peer, 0, NULL) != 1) must("the peer's address", -FI_EINVAL);
-    if (child == 0) {
-        pid_t parent = getppid();
+    if (pair.waiter == 0) {
         /* Until the other is done; now and then, whether it is still there. */
         for (long looks = 1;; looks++) {
             look();
-            if (looks % (1 << 20) == 0 && getppid() != parent) return 1;
+            if (looks % (1 << 20) == 0 && !has_parent(&pair)) return 1;
         }
     }
-    double *taken = malloc(samples * sizeof *taken);
-    latency("read_8", 0, 8, taken, samples);
-    latency("write_8", 1, 8, taken, samples);
-    flow("write_8_flow", 1, 8, FLIGHT, 512, taken, samples / 10 + 5);
-    flow("read_8_flow", 0, 8, FLIGHT, 512, taken, samples / 10 + 5);
-    flow("write_1m_stream", 1, MIB, STREAM, 16, taken, samples / 20 + 5);
-    flow("read_1m_stream", 0, MIB, STREAM, 16, taken, samples / 20 + 5);
-    flow("write_1m", 1, MIB, 1, 1, taken, samples / 10 + 5);
-    flow("read_1m", 0, MIB, 1, 1, taken, samples / 10 + 5);
-    kill(child, SIGTERM); /* upon which the shm provider tidies up */
-    waitpid(child, NULL, 0);
+    latency("read_8", 0, 8, samples);
+    latency("write_8", 1, 8, samples);
+    for (int i = 1; i < HOW_MANY_SIZES - 1; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "read_%d", SIZES[i]);
+        latency(name, 0, SIZES[i], samples / 4 + 5);
+        snprintf(name, sizeof name, "write_%d", SIZES[i]);
+        latency(name, 1, SIZES[i], samples / 4 + 5);
+    }
+    flow("write_8_flow", 1, 8, FLIGHT, 512, samples / 10 + 5);
+    flow("read_8_flow", 0, 8, FLIGHT, 512, samples / 10 + 5);
+    flow("write_1m_stream", 1, MIB, STREAM, 16, samples / 20 + 5);
+    flow("read_1m_stream", 0, MIB, STREAM, 16, samples / 20 + 5);
+    flow("write_1m", 1, MIB, 1, 1, samples / 10 + 5);
+    flow("read_1m", 0, MIB, 1, 1, samples / 10 + 5);
+    end_waiter(&pair);
     return 0;
 }

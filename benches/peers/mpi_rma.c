@@ -5,36 +5,14 @@
  * usage: mpi_rma rma SAMPLES WINDOW_MS
  */
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MIB = 1 << 20, MOST_SAMPLES = 1 << 18 };
+#include "sampling.h"
 
 static int rank, samples;
 static double window_ns;
-static double *taken; /* ns per call */
 static char *mine;
 static MPI_Win win;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e9 + t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void report(const char *name, int count) {
-    if (count == 0) return;
-    qsort(taken, count, sizeof *taken, ascending);
-    printf("{\"name\":\"%s\",\"median\":%.3f,\"p99\":%.3f}\n", name, taken[count / 2], taken[count * 99L / 100]);
-    fflush(stdout);
-}
 
 static void put(int bytes) {
     MPI_Put(mine, bytes, MPI_BYTE, 0, 0, bytes, MPI_BYTE, win);
@@ -53,16 +31,6 @@ static void draw(int bytes) {
     (void)bytes;
     MPI_Fetch_and_op(&one, &found, MPI_LONG, 0, 0, MPI_SUM, win);
     MPI_Win_flush(0, win);
-}
-
-static void sample(const char *name, void (*call)(int), int bytes, int count, int batch) {
-    int warm = count / 10 + 2;
-    for (int i = 0; i < warm + count; i++) {
-        double start = now();
-        for (int j = 0; j < batch; j++) call(bytes);
-        if (i >= warm) taken[i - warm] = (now() - start) / batch;
-    }
-    report(name, count);
 }
 
 /* Rank 0 computes and calls nobody; rank 1 draws, at least once, however long that takes. */
@@ -93,10 +61,9 @@ int main(int argc, char **argv) {
     }
     samples = atoi(argv[2]);
     window_ns = atof(argv[3]) * 1e6;
-    taken = malloc(MOST_SAMPLES * sizeof *taken);
     mine = aligned_alloc(4096, MIB);
     char *theirs;
-    if (samples < 1 || samples * 10 > MOST_SAMPLES || !taken || !mine ||
+    if (samples < 1 || samples * 10 > MOST_SAMPLES || !room_for_samples() || !mine ||
         MPI_Win_allocate(MIB, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs, &win) != MPI_SUCCESS) {
         fprintf(stderr, "%s: no memory, or more than %d samples\n", argv[0], MOST_SAMPLES / 10);
         MPI_Abort(MPI_COMM_WORLD, 1);
@@ -107,12 +74,12 @@ int main(int argc, char **argv) {
     MPI_Win_sync(win);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
-        sample("put_8", put, 8, samples, 100);
-        sample("get_8", get, 8, samples, 100);
-        sample("put_1048576", put, MIB, samples / 4 + 5, 2);
-        sample("get_1048576", get, MIB, samples / 4 + 5, 2);
-        sample("acc_1m", add, MIB, samples / 20 + 5, 1);
-        sample("add_idle", draw, 0, samples, 100);
+        for (int i = 0; i < HOW_MANY_SIZES; i++) {
+            of_size("put", put, SIZES[i], samples / 4 + 5);
+            of_size("get", get, SIZES[i], samples / 4 + 5);
+        }
+        sample("acc_1m", add, MIB, samples / 20 + 5, 1, 1);
+        sample("add_idle", draw, 0, samples, 100, 1);
     }
     owner_computing();
     MPI_Win_unlock_all(win);

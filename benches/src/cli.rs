@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, value_parser};
 
+use crate::full::Shown;
 use crate::jobs::JOBS;
 use crate::programs::SETS;
 use crate::study::Wanted;
@@ -34,10 +35,23 @@ pub struct Arguments {
     /// Write all figures to this file.
     #[arg(long, global = true, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the pictures of a report into this directory, with a README.md that shows them and all targets.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+    /// Renew the figures of a report in this text, between the lines <!-- figures --> and <!-- end of figures -->.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub readme: Option<PathBuf>,
     /// Exit with 1 if a default path is slower than the peer, or a limit is exceeded; with 3 if the peer or a figure
     /// is missing, so that something could not be checked. Needs the whole table.
     #[arg(long, conflicts_with_all = ["only", "no_peer"])]
     pub check: bool,
+}
+
+impl Arguments {
+    /// Where a report is shown.
+    pub fn shown(&self) -> Shown {
+        Shown { plots: self.plots.clone(), readme: self.readme.clone() }
+    }
 }
 
 /// Which jobs; what is left out is chosen by each benchmark.
@@ -154,7 +168,7 @@ pub enum Action {
     Matmul(Problem),
     /// What the machine allows between two cores.
     Limits,
-    /// What else is installed, in the same run: ARMCI-MPI, Global Arrays, Open MPI's and MPICH's RMA, bare libfabric.
+    /// What else is installed, in the same run: ARMCI-MPI, Global Arrays, Open MPI's and MPICH's RMA, UCX, bare libfabric.
     Peers,
     /// Paper 003's equations with constants measured here: predicted beside measured, and of 10^3 to 10^6 ranks.
     Model {
@@ -162,9 +176,10 @@ pub enum Action {
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
-    /// Everything, as one page with pictures: needs --json FILE, and writes FILE's .html and .csv beside it.
+    /// Everything, as one page with pictures: needs --json FILE, and writes FILE's .html and .csv beside it; --plots and
+    /// --readme show it elsewhere too.
     Report,
-    /// Draw the page of a file of records again.
+    /// Draw the page of a file of records again, with --plots and --readme as for a report.
     Page {
         /// The file that --json wrote; its .html and .csv are written beside it.
         file: PathBuf,
@@ -175,7 +190,7 @@ pub enum Action {
         before: PathBuf,
         /// The second's.
         after: PathBuf,
-        /// By how much figures may differ: 0.1 is a tenth.
+        /// By how much figures may differ, beyond the spread of their samples: 0.1 is a tenth.
         #[arg(long, default_value = "0.1", value_parser = positive)]
         noise: f64,
     },

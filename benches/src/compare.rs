@@ -1,11 +1,13 @@
 //! Two files of records: what became slower by more than noise.
 //!
 //! Absolute figures drift from day to day on shared machines. So a figure that names a limit is compared by its share of
-//! that limit, which was measured in its own run; only what has none, by its value.
+//! that limit, which was measured in its own run; only what has none, by its value. A figure moved if it did so by more
+//! than the noise that is allowed, and beyond what the first run's own samples were spread over. Peers and the machine are
+//! not compared: they are what ours is held against.
 
 use std::fmt::Write;
 
-use crate::record::{Document, Record};
+use crate::record::{Document, OURS, Record};
 use crate::table::grid;
 
 /// How two records of one thing compare.
@@ -19,6 +21,10 @@ pub struct Change {
     pub shown: [String; 2],
     /// Whether by shares of limits.
     pub by_limit: bool,
+    /// How far the first's own samples reach: so many times its median.
+    pub spread: f64,
+    /// Whether a target that was met is missed.
+    pub lost: bool,
 }
 
 /// All changes, the worst first; and how many records only one of the two has.
@@ -39,8 +45,8 @@ pub fn changes(before: &Document, after: &Document) -> (Vec<Change>, usize) {
 }
 
 fn change(key: String, old: &Record, new: &Record) -> Option<Change> {
-    // Constants of other sides, and errors within what may be, are no speed.
-    if old.unit == "error" || old.side == "predicted" {
+    // Errors within what may be are no speed, nor is a molecule's energy.
+    if ["error", "hartree"].contains(&old.unit.as_str()) || old.side != OURS {
         return None;
     }
     let by_limit = old.limit == new.limit && old.of_limit.is_some() && new.of_limit.is_some();
@@ -48,7 +54,12 @@ fn change(key: String, old: &Record, new: &Record) -> Option<Change> {
     // Shares of limits of times are times themselves.
     let rate = !by_limit && old.more_is_better();
     let worse = if rate { a / b } else { b / a };
-    worse.is_finite().then(|| Change { key, worse, shown: [old.show(), new.show()], by_limit })
+    // Nine of ten samples lie there.
+    let spread =
+        if old.more_is_better() { old.low.map(|low| old.value / low) } else { old.high.map(|high| high / old.value) };
+    let spread = spread.filter(|spread| spread.is_finite()).map_or(1.0, |spread| spread.max(1.0));
+    let lost = old.met == Some(true) && new.met == Some(false);
+    worse.is_finite().then(|| Change { key, worse, shown: [old.show(), new.show()], by_limit, spread, lost })
 }
 
 /// The table of what became worse or better by more than `noise` (0.1: a tenth), and whether anything became worse.
@@ -57,11 +68,10 @@ pub fn render(before: &Document, after: &Document, noise: f64) -> (String, bool)
     let compared = all.len();
     let mut text = String::new();
     let select = |worse: bool| {
-        all.iter().filter(
-            move |change| {
-                if worse { change.worse > 1.0 + noise } else { change.worse < 1.0 / (1.0 + noise) }
-            },
-        )
+        all.iter().filter(move |change| {
+            let most = (1.0 + noise).max(change.spread);
+            if worse { change.worse > most } else { change.worse < 1.0 / most }
+        })
     };
     for (title, worse) in [("WORSE", true), ("better", false)] {
         let mut rows = vec![["what", "before", "after", "times as long", "by"].map(String::from)];
@@ -75,6 +85,10 @@ pub fn render(before: &Document, after: &Document, noise: f64) -> (String, bool)
             text.push_str(&grid(rows));
         }
     }
+    let lost: Vec<&Change> = all.iter().filter(|change| change.lost).collect();
+    for change in &lost {
+        let _ = writeln!(text, "target lost: {} ({}, then {})", change.key, change.shown[0], change.shown[1]);
+    }
     let regressed = select(true).next().is_some();
     for (name, document) in [("before", before), ("after", after)] {
         if document.machine.others > 0.05 {
@@ -84,7 +98,11 @@ pub fn render(before: &Document, after: &Document, noise: f64) -> (String, bool)
     if before.machine.processor != after.machine.processor {
         text.push_str("WARNING: the two were measured on different processors.\n");
     }
-    let _ = writeln!(text, "{compared} compared, {alone} in one file only, noise {:.0} %", noise * 100.0);
+    let _ = writeln!(
+        text,
+        "{compared} compared, {alone} in one file only, noise {:.0} % or the samples' spread",
+        noise * 100.0
+    );
     (text, regressed)
 }
 
@@ -111,6 +129,14 @@ mod tests {
         // On a day on which everything takes twice as long, nothing regressed.
         assert!(!of(&[get(10.0, Some(2.0))], &[get(20.0, Some(2.0))]).1);
         assert!(of(&[get(10.0, Some(2.0))], &[get(10.0, Some(3.0))]).1);
+        // What was spread over as much before did not move; a peer that became slower is not our loss.
+        let spread = |record: Record| Record { high: Some(13.0), ..record };
+        assert!(!of(&[spread(get(10.0, None))], &[get(12.0, None)]).1);
+        assert!(of(&[spread(get(10.0, None))], &[get(14.0, None)]).1);
+        let peer = |value| Record { side: "UCX".into(), ..get(value, None) };
+        assert!(!of(&[peer(10.0)], &[peer(20.0)]).1);
+        let (text, _) = of(&[get(10.0, None).asked(10.5)], &[get(10.9, None).asked(10.5)]);
+        assert!(text.contains("target lost: contig/get@8"), "{text}");
         let (text, _) = of(&[get(10.0, None)], &[rate(1.0)]);
         assert!(text.contains("0 compared, 2 in one file only"), "{text}");
     }

@@ -17,6 +17,9 @@ pub const MIB: usize = 1 << 20;
 /// The sizes of a sweep.
 pub const SWEEP: [usize; 11] = [8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, MIB, 2 * MIB, 3 * MIB, 4 * MIB];
 
+/// The sizes that peers measure too, as `peers/sampling.h` has them.
+pub const BESIDE_PEERS: [usize; 7] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, MIB];
+
 /// Memory on every rank, and how far into it the first page begins.
 pub struct Target {
     region: Region,

@@ -20,4 +20,13 @@ impl Row {
     pub fn most(&self, report: &Report) -> Option<f64> {
         self.bound?.value(self.limit(report).map(|(_, limit)| limit.median), report.class)
     }
+
+    /// All that is asked of it, in words; none if nothing is.
+    pub fn asked(&self, report: &Report) -> Option<String> {
+        let bound = self.bound.map(|bound| bound.words(self.limit, self.unit, report.class));
+        let tail = self.tail_at_most.map(|most| format!("p99 {}", self.unit.show_bound(most)));
+        let peer = self.default_path.then(|| "no slower than the peer".to_owned());
+        let all: Vec<String> = [bound, tail, peer].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }

@@ -16,7 +16,7 @@ pub fn describe() -> Machine {
         memory: field(&read("/proc/meminfo"), "MemTotal")
             .and_then(|text| text.trim_end_matches("kB").trim().parse::<u64>().ok())
             .map_or(0, |kibibytes| kibibytes * 1024),
-        system: [system.sysname(), system.release()].map(|word| word.to_string_lossy().into_owned()).join(" "),
+        system: [system.sysname(), system.release()].map(|word| plain(&word.to_string_lossy()).to_owned()).join(" "),
         ..Machine::default()
     };
     look(&mut machine);
@@ -29,6 +29,18 @@ pub fn look(machine: &mut Machine) {
     machine.line.extend(Cores::find().ok().and_then(line::transfer));
 }
 
+/// A version without what somebody's build added to it.
+fn plain(version: &str) -> &str {
+    version.split('-').next().unwrap_or(version)
+}
+
+/// A command as one would write it: without where its program lies here.
+pub fn command(mut words: impl Iterator<Item = String>) -> String {
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
+    std::iter::once(name).chain(words).collect::<Vec<_>>().join(" ")
+}
+
 /// The first value of this name in a file of names and values.
 fn field(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -38,6 +50,13 @@ fn field(text: &str, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_does_not_say_where_its_program_lies() {
+        let words = ["/some/where/armci-bench", "limits", "--json", "a/b.json"].map(String::from);
+        assert_eq!(command(words.into_iter()), "armci-bench limits --json a/b.json");
+        assert_eq!(plain("6.1.0-30-amd64"), "6.1.0");
+    }
 
     #[test]
     fn a_field_is_found() {

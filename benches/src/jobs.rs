@@ -8,7 +8,7 @@ use std::time::Duration;
 use armci_core::World;
 use armci_core::job::{Bind, Job};
 
-use crate::contiguous::{self, MIB, SWEEP};
+use crate::contiguous::{self, BESIDE_PEERS, SWEEP};
 use crate::counter::{self, PACE, Pattern};
 use crate::error::{Error, Result};
 use crate::figure::Figures;
@@ -79,7 +79,7 @@ pub static JOBS: [Configuration; 23] = [
     Configuration {
         name: "direct",
         measure: |world, effort, figures| {
-            contiguous::measure(world, effort, &[8, MIB], figures)?;
+            contiguous::measure(world, effort, &BESIDE_PEERS, figures)?;
             contiguous::owner_wrote(world, effort, figures)?;
             accumulate::measure(world, effort, "acc_1m", figures)?;
             counter::owner_idle(world, effort, Pattern { name: "idle", batch: 100, pace: None }, figures)?;
@@ -231,6 +231,7 @@ impl Configuration {
         let set = |wanted: &str| self.settings.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
         let default = Circumstances::of(self.ranks);
         Circumstances {
+            nodes: self.nodes,
             protocol: set("ARMCI_PROTOCOL").unwrap_or(default.protocol),
             progress: set("ARMCI_PROGRESS").unwrap_or(default.progress),
             ..default

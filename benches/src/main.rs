@@ -32,7 +32,9 @@ mod between;
 mod between_cache;
 mod between_rows;
 mod between_scf;
+mod booklet;
 mod cached;
+mod causes;
 mod ceiling;
 mod cli;
 mod client_rows;
@@ -63,6 +65,7 @@ mod page;
 mod passing;
 mod peer;
 mod peers;
+mod pictures;
 mod plot;
 mod programs;
 mod record;
@@ -134,7 +137,15 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     plan.places = Places { libarmci: arguments.libarmci.clone(), mpi_pr: arguments.mpi_pr.clone() };
     interrupt::listen();
-    let report = Report::take(&plan, effort, arguments.quick)?;
+    let mut round = String::new();
+    let report = Report::take(&plan, effort, arguments.quick, |step| {
+        let now = step.split_once(':').map_or(step, |(round, _)| round);
+        if round != now {
+            now.clone_into(&mut round);
+            // Unlike `eprintln!`, no panic where nobody reads it.
+            let _ = writeln!(io::stderr(), "{now}");
+        }
+    })?;
     // The file first: it shall be there even if nobody reads the table to its end.
     if let Some(path) = &arguments.json {
         json::write(&report, path)?;
@@ -154,13 +165,13 @@ fn say(text: &str) -> Result<()> {
 /// One of the papers' measurements, or the machine's limits.
 fn study(action: &Action, arguments: &Arguments) -> Result<ExitCode> {
     interrupt::listen();
-    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let command = here::command(std::env::args());
     let quick = arguments.quick;
     let places = || Places { libarmci: arguments.libarmci.clone(), mpi_pr: arguments.mpi_pr.clone() };
     let document = match action {
         Action::Report => return report(arguments, places(), command),
         Action::Page { file } => {
-            full::write(&Document::read(file)?, file)?;
+            full::write(&Document::read(file)?, file, &arguments.shown())?;
             return Ok(ExitCode::SUCCESS);
         }
         Action::Compare { before, after, noise } => {
@@ -240,19 +251,20 @@ fn report(arguments: &Arguments, places: Places, command: String) -> Result<Exit
         Arguments::command().error(ErrorKind::MissingRequiredArgument, why).exit()
     };
     let (document, failed) = full::take(arguments.quick, !arguments.no_peer, places, command)?;
-    full::write(&document, path)?;
-    let asked = document.records.iter().filter(|record| record.target.is_some());
-    let (mut met, mut not) = (0, String::new());
-    for record in asked {
-        match record.met {
-            Some(false) => not += &format!("not met: {} {}\n", record.id, show::cells(record)[8]),
-            Some(true) => met += 1,
-            None => {}
-        }
+    full::write(&document, path, &arguments.shown())?;
+    let judged = page::judged(&document.records);
+    let mut text = String::new();
+    for record in judged.iter().filter(|record| record.met != Some(true)) {
+        text += &format!("{}: {}; asked {}; {}\n", record.id, record.show(), record.show_asked(), record.show_met());
     }
-    let missing: String = document.missing.iter().map(|line| format!("missing: {line}\n")).collect();
-    let page = path.with_extension("html");
-    say(&format!("{not}{missing}{met} targets met; the page is {}\n", page.display()))?;
+    for line in &document.missing {
+        text += &format!("missing: {line}\n");
+    }
+    text += &format!("targets: {}; the page is {}\n", page::tally(&judged), path.with_extension("html").display());
+    if document.machine.others > 0.05 {
+        text += "WARNING: other programs used this machine meanwhile: the figures are not to be trusted.\n";
+    }
+    say(&text)?;
     Ok(ExitCode::from(u8::from(failed)))
 }
 

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use crate::error::Result;
-use crate::plot;
-use crate::record::{Document, Record, show};
+use crate::pictures;
+use crate::plot::{self, Axes};
+use crate::record::{Document, Record};
 use crate::run::SCF;
 use crate::show::{HEAD, cells, groups};
 use crate::study::STUDIES;
@@ -26,6 +27,9 @@ pub fn render(document: &Document, title: &str) -> Result<String> {
     );
     machine(&mut page, document);
     targets(&mut page, &document.records);
+    for picture in pictures::of(&document.records)? {
+        let _ = writeln!(page, "{}<p>{}</p>", picture.svg, escaped(picture.about));
+    }
     for (name, about) in sections() {
         let prefix = format!("{name}/");
         let of: Vec<Record> = document
@@ -42,7 +46,7 @@ pub fn render(document: &Document, title: &str) -> Result<String> {
             let lines = plot::series(&records);
             if plot::worth_it(&lines) {
                 let axis = records.iter().find_map(|record| record.axis.as_deref()).unwrap_or("");
-                page += &plot::draw(&title, axis, &records[0].unit, &lines)?;
+                page += &plot::draw(&Axes { title: &title, axis, unit: &records[0].unit }, &lines)?;
             }
             table(&mut page, &title, &records);
         }
@@ -97,36 +101,53 @@ fn machine(page: &mut String, document: &Document) {
 
 /// What was asked for, and whether it is met; what is not, first.
 fn targets(page: &mut String, records: &[Record]) {
-    let mut asked: Vec<&Record> = records.iter().filter(|record| record.target.is_some()).collect();
+    let asked = judged(records);
     if asked.is_empty() {
         return;
     }
-    asked.sort_by_key(|record| record.met != Some(false));
-    let met = asked.iter().filter(|record| record.met == Some(true)).count();
-    let _ = writeln!(page, "<h2>Targets: {met} of {} met</h2>\n<table><tr>", asked.len());
-    for head in ["what", "measured", "asked", "", "by how much, and what it is"] {
+    let _ = writeln!(page, "<h2>Targets: {}</h2>\n<table><tr>", tally(&asked));
+    for head in ["what", "", "measured", "asked", "met, or by how much it is missed, and why"] {
         let _ = write!(page, "<th>{head}</th>");
     }
     page.push_str("</tr>\n");
     for record in asked {
-        let target = record.target.unwrap_or_default();
-        let (class, word) = match record.met {
-            Some(true) => ("good", "met"),
-            Some(false) => ("bad", "not met"),
-            None => ("", "open"),
+        let class = match record.met {
+            Some(true) => "good",
+            Some(false) => "bad",
+            None => "",
         };
-        let beyond = if record.more_is_better() { target / record.value } else { record.value / target };
-        let how_much = if record.met == Some(false) { format!("{beyond:.2} times; ") } else { String::new() };
         let _ = writeln!(
             page,
-            "<tr class=\"{class}\"><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{word}</td><td>{how_much}{}</td></tr>",
+            "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
+            escaped(record.note.as_deref().unwrap_or_default()),
             escaped(&record.id),
             record.show(),
-            show(target, &record.unit),
-            escaped(record.note.as_deref().unwrap_or_default())
+            escaped(&record.show_asked()),
+            escaped(&record.show_met())
         );
     }
     page.push_str("</table>\n");
+}
+
+/// Those of which something was asked: what is missed first, then what is open.
+pub fn judged(records: &[Record]) -> Vec<&Record> {
+    let mut asked: Vec<&Record> = records.iter().filter(|record| record.is_judged()).collect();
+    asked.sort_by_key(|record| match record.met {
+        Some(false) => 0,
+        None => 1,
+        Some(true) => 2,
+    });
+    asked
+}
+
+/// How many are met, missed and open, in words.
+pub fn tally(judged: &[&Record]) -> String {
+    let count = |met: Option<bool>| judged.iter().filter(|record| record.met == met).count();
+    let open = match count(None) {
+        0 => String::new(),
+        some => format!(", {some} open"),
+    };
+    format!("{} of {} met, {} missed{open}", count(Some(true)), judged.len(), count(Some(false)))
 }
 
 fn table(page: &mut String, title: &str, records: &[&Record]) {
@@ -162,9 +183,14 @@ mod tests {
         let document = Document { command: "armci-bench report".into(), records, ..Document::default() };
         let page = render(&document, "a & b").unwrap();
         assert!(page.matches("<svg").count() >= 4 && page.matches("<svg").count() == page.matches("</svg>").count());
-        for part in
-            ["0 of 1 met", "1.12 times", "put &lt;8&gt; B", "a &amp; b", "<h2 id=\"contig\">", "<h2 id=\"model\">"]
-        {
+        for part in [
+            "0 of 1 met, 1 missed",
+            "missed by 1.12x: no cause is known",
+            "put &lt;8&gt; B",
+            "a &amp; b",
+            "<h2 id=\"contig\">",
+            "<h2 id=\"model\">",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         assert!(!page.contains("src=") && !page.contains("href="), "nothing is fetched");

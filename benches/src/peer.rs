@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::command::{fresh_directory, run};
 use crate::figure::Figures;
 use crate::jobs::DEFAULTS;
+use crate::programs::SHARED;
 use crate::timing::Effort;
 
 /// The longest a program may take, or its compiler.
@@ -191,7 +192,7 @@ impl Peer {
     fn build(library: &Library, places: &Places) -> Result<Self, String> {
         let directory = fresh_directory().map_err(|error| format!("cannot make a directory: {error}"))?;
         let here = directory.path();
-        for (file, text) in library.sources.iter().chain(library.headers) {
+        for (file, text) in library.sources.iter().chain(library.headers).chain(&SHARED) {
             fs::write(here.join(file), text).map_err(|error| format!("cannot write {file}: {error}"))?;
         }
         let (options, links) = library.found(here, places)?;

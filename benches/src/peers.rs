@@ -1,7 +1,11 @@
 //! The peers beside us, in one run: what is the same operation, and how many times as fast ours is. Conclusions are ratios;
 //! bare times are of this run alone.
+//!
+//! Some operations are measured by size on every side: their records stand on an axis. The rest are single figures.
 
+use crate::contiguous::{BESIDE_PEERS, MIB};
 use crate::error::Result;
+use crate::figure::Figure;
 use crate::jobs;
 use crate::peer::Places;
 use crate::programs::BEYOND;
@@ -12,21 +16,17 @@ use crate::table::grid;
 use crate::timing::Effort;
 
 /// Jobs of ours that have a peer.
-const JOBS: [&str; 4] = ["direct", "crowd", "arrays", "spread"];
+const JOBS: [&str; 5] = ["direct", "crowd", "arrays", "spread", "between"];
 
 /// Names of the same thing: theirs, ours.
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// Peers by the prefix of their figures, and what is compared: (their figure's name without it, ours).
-const COMPARED: [(&str, &str, Pairs); 8] = [
+/// Peers, the prefix of their figures, and what is compared: (their figure's name without it, ours).
+const COMPARED: [(&str, &str, Pairs); 10] = [
     (
         "ARMCI-MPI",
         "",
         &[
-            ("put_8", "put_8"),
-            ("get_8", "get_8"),
-            ("put_1048576", "put_1048576"),
-            ("get_1048576", "get_1048576"),
             ("put_dirty", "put_dirty"),
             ("acc_1m", "acc_1m"),
             ("add_idle", "add_idle"),
@@ -80,27 +80,78 @@ const COMPARED: [(&str, &str, Pairs); 8] = [
     ),
     ("Open MPI RMA", "openmpi_rma_", RMA),
     ("MPICH RMA", "mpich_rma_", RMA),
+    ("UCX", "ucx_", &[("add_idle", "add_idle"), ("add_busy", "add_busy")]),
+    ("MPICH RMA", "mpi_", &[("add", "far_add"), ("add_busy", "far_add_shared"), ("get_8_busy", "far_get_8_shared")]),
     (
-        "bare libfabric, between nodes",
-        "libfabric_",
+        "UCX",
+        "ucx_far_",
         &[
-            ("read_8", "far_get_8"),
-            ("write_8", "far_put_8"),
-            ("read_1m", "far_get_1048576"),
-            ("write_1m", "far_put_1048576"),
+            ("add", "far_add"),
+            ("put_8_flow", "far_put_8_flow"),
+            ("put_1m_stream", "far_put_1m"),
+            ("get_1m_stream", "far_get_1m"),
         ],
     ),
 ];
 
-const RMA: Pairs = &[
-    ("put_8", "put_8"),
-    ("get_8", "get_8"),
-    ("put_1048576", "put_1048576"),
-    ("get_1048576", "get_1048576"),
-    ("acc_1m", "acc_1m"),
-    ("add_idle", "add_idle"),
-    ("add_busy", "add_busy"),
+const RMA: Pairs = &[("acc_1m", "acc_1m"), ("add_idle", "add_idle"), ("add_busy", "add_busy")];
+
+/// An operation by size: its name here, ours without the size, and what it is called by each peer.
+type Swept = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const SWEPT: [Swept; 4] = [
+    (
+        "put",
+        "put_",
+        &[
+            ("ARMCI-MPI", "c_put_"),
+            ("Open MPI RMA", "openmpi_rma_put_"),
+            ("MPICH RMA", "mpich_rma_put_"),
+            ("UCX", "ucx_put_"),
+            ("bare libfabric, shm", "fi_shm_write_"),
+        ],
+    ),
+    (
+        "get",
+        "get_",
+        &[
+            ("ARMCI-MPI", "c_get_"),
+            ("Open MPI RMA", "openmpi_rma_get_"),
+            ("MPICH RMA", "mpich_rma_get_"),
+            ("UCX", "ucx_get_"),
+            ("bare libfabric, shm", "fi_shm_read_"),
+        ],
+    ),
+    (
+        "far_put",
+        "far_put_fence_",
+        &[("MPICH RMA", "mpi_put_"), ("UCX", "ucx_far_put_"), ("bare libfabric, tcp", "fi_write_")],
+    ),
+    (
+        "far_get",
+        "far_get_of_",
+        &[("MPICH RMA", "mpi_get_"), ("UCX", "ucx_far_get_"), ("bare libfabric, tcp", "fi_read_")],
+    ),
 ];
+
+/// What is measured beyond the table, for records of this room: ours between nodes by size, into the report's figures.
+///
+/// # Errors
+/// If the job fails.
+pub fn far_by_size(quick: bool, report: &mut Report) -> Result<()> {
+    let sizes = BESIDE_PEERS.to_vec();
+    let job = Setup { nodes: 2, quick, sizes, ..Setup::pair("contig") }.with(crate::between::FABRIC);
+    for record in job.run()? {
+        let name = match record.id.as_str() {
+            "contig/get" => "far_get_of",
+            "contig/put_fence" => "far_put_fence",
+            _ => continue,
+        };
+        let figure = Figure { median: record.value, p99: record.p99.unwrap_or(record.value) };
+        report.ours.add(format!("{name}_{}", record.at.unwrap_or_default()), Some(figure));
+    }
+    Ok(())
+}
 
 /// Measures all sides; records, and what could not be had.
 ///
@@ -108,59 +159,57 @@ const RMA: Pairs = &[
 /// As [`Report::take`].
 pub fn take(quick: bool, places: Places) -> Result<(Vec<Record>, Vec<String>)> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let whole = Plan::table(true);
     let jobs = JOBS.iter().map(|name| jobs::find(name)).collect::<Result<_>>()?;
-    let programs = whole.programs.iter().chain(&BEYOND).copied().collect();
-    let mut report = Report::take(&Plan { jobs, programs, places }, effort, quick)?;
+    let mut report = Report::take(&Plan { jobs, ..plan(places, true) }, effort, quick, |_| ())?;
     let mut missing = std::mem::take(&mut report.peer_failures);
-    // Between nodes: two ranks that share no memory.
-    let far = Setup { nodes: 2, quick, sizes: vec![8, 1 << 20], ..Setup::pair("contig") };
-    match far.run() {
-        Ok(records) => {
-            for (id, name) in [("contig/get", "far_get"), ("contig/put_fence", "far_put")] {
-                for record in records.iter().filter(|record| record.id == id) {
-                    let figure =
-                        crate::figure::Figure { median: record.value, p99: record.p99.unwrap_or(record.value) };
-                    report.ours.add(format!("{name}_{}", record.at.unwrap_or_default()), Some(figure));
-                }
-            }
-        }
-        Err(error) => missing.push(format!("between nodes: {error}")),
+    if let Err(error) = far_by_size(quick, &mut report) {
+        missing.push(format!("between nodes by size: {error}"));
     }
-    missing.push(ucx());
     Ok((compared(&report), missing))
 }
 
-/// What becomes of UCX: its own measuring program speaks of its own operations, between two processes it starts by
-/// address; that it is there is told, so that who wants it can run it beside.
-fn ucx() -> String {
-    let there = std::process::Command::new("ucx_perftest").arg("-h").output().is_ok();
-    if there {
-        "UCX: run 'ucx_perftest' (-t ucp_put_lat, ucp_get, ucp_fadd) in two terminals: it is not started from here"
-            .into()
-    } else {
-        "UCX: ucx_perftest is not installed: apt-get install ucx-utils".into()
+/// The table's plan, with the programs that are peers of nothing in the table.
+pub fn plan(places: Places, with_peer: bool) -> Plan {
+    let mut plan = Plan { places, ..Plan::table(with_peer) };
+    if with_peer {
+        plan.programs.extend(&BEYOND);
     }
+    plan
 }
 
-/// Each pair that both sides have.
-fn compared(report: &Report) -> Vec<Record> {
+/// Each figure that both sides have.
+pub fn compared(report: &Report) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
+    let mut add = |id: String, at: Option<usize>, ours: &str, peer: &str, theirs: &str| {
+        let Some((mine, other)) = report.ours.get(ours).zip(report.peer.get(theirs)) else { return };
+        let nodes = if ours.starts_with("far_") { 2 } else { 1 };
+        let record = |side: &str, figure: Figure| {
+            let new = Record::new(id.clone(), figure.median, "ns");
+            let new = Record { ranks: 2, nodes, side: side.into(), p99: Some(figure.p99), ..new };
+            at.map_or(new.clone(), |at| new.at("bytes", at as f64))
+        };
+        let of_ours = record(OURS, mine);
+        if !records.iter().any(|known| known.key() == of_ours.key()) {
+            records.push(of_ours);
+        }
+        records.push(Record { ratio: Some(other.median / mine.median), ..record(peer, other) });
+    };
+    for (name, ours, peers) in SWEPT {
+        for bytes in BESIDE_PEERS {
+            for (peer, theirs) in peers {
+                // Some call a mebibyte so.
+                let names = [format!("{theirs}{bytes}"), format!("{theirs}1m")];
+                let found =
+                    names.iter().take(if bytes == MIB { 2 } else { 1 }).find(|name| report.peer.get(name).is_some());
+                if let Some(theirs) = found {
+                    add(format!("peers/{name}/time"), Some(bytes), &format!("{ours}{bytes}"), peer, theirs);
+                }
+            }
+        }
+    }
     for (peer, prefix, pairs) in COMPARED {
         for (theirs, ours) in pairs {
-            let both = report.ours.get(ours).zip(report.peer.get(&format!("{prefix}{theirs}")));
-            let Some((mine, other)) = both else { continue };
-            let nodes = if ours.starts_with("far_") { 2 } else { 1 };
-            let record = |side: &str, value: f64| Record {
-                ranks: 2,
-                nodes,
-                side: side.into(),
-                ..Record::new(format!("peers/{ours}"), value, "ns")
-            };
-            if !records.iter().any(|known| known.side == OURS && known.id == format!("peers/{ours}")) {
-                records.push(record(OURS, mine.median));
-            }
-            records.push(Record { ratio: Some(other.median / mine.median), ..record(peer, other.median) });
+            add(format!("peers/{ours}"), None, ours, peer, &format!("{prefix}{theirs}"));
         }
     }
     records
@@ -168,13 +217,14 @@ fn compared(report: &Report) -> Vec<Record> {
 
 /// A table of ratios, and what is missing.
 pub fn render(records: &[Record], missing: &[String]) -> String {
-    let mut rows = vec![["what", "peer", "ours", "peer's", "ours is so many times as fast"].map(String::from)];
+    let mut rows = vec![["what", "bytes", "peer", "ours", "peer's", "ours is so many times as fast"].map(String::from)];
     for record in records.iter().filter(|record| record.side != OURS) {
-        let ours = records.iter().find(|mine| mine.side == OURS && mine.id == record.id);
-        let name = record.id.trim_start_matches("peers/").to_owned();
+        let ours = records.iter().find(|mine| mine.side == OURS && mine.id == record.id && mine.at == record.at);
+        let name = record.id.trim_start_matches("peers/").trim_end_matches("/time").to_owned();
+        let at = record.at.map_or_else(String::new, |at| at.to_string());
         let mine = ours.map_or_else(String::new, |mine| show(mine.value, &mine.unit));
         let ratio = record.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-        rows.push([name, record.side.clone(), mine, record.show(), ratio]);
+        rows.push([name, at, record.side.clone(), mine, record.show(), ratio]);
     }
     let mut text = grid(rows);
     for line in missing {
@@ -186,19 +236,37 @@ pub fn render(records: &[Record], missing: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Figure;
 
     #[test]
     fn what_both_have_is_compared_by_its_ratio() {
         let mut report = Report::default();
-        report.ours.add("put_8", Some(Figure::single(5.0)));
-        report.ours.add("get_8", Some(Figure::single(5.0)));
-        report.peer.add("put_8", Some(Figure::single(70.0)));
-        report.peer.add("mpich_rma_put_8", Some(Figure::single(500.0)));
+        for (name, value) in [("put_8", 5.0), ("get_8", 5.0), ("add_idle", 7.0), ("far_get_of_1048576", 200.0)] {
+            report.ours.add(name, Some(Figure::single(value)));
+        }
+        for (name, value) in
+            [("c_put_8", 70.0), ("mpich_rma_put_8", 500.0), ("ucx_add_idle", 14.0), ("fi_read_1m", 100.0)]
+        {
+            report.peer.add(name, Some(Figure::single(value)));
+        }
         let records = compared(&report);
-        let of = |side: &str| records.iter().filter(|record| record.side == side).collect::<Vec<_>>();
-        assert_eq!((of(OURS).len(), of("ARMCI-MPI")[0].ratio, of("MPICH RMA")[0].ratio), (1, Some(14.0), Some(100.0)));
-        let text = render(&records, &["UCX: none".into()]);
-        assert!(text.contains("100.00") && text.ends_with("UCX: none\n"), "{text}");
+        let of = |side: &str| records.iter().find(|record| record.side == side).unwrap();
+        assert_eq!(records.iter().filter(|record| record.side == OURS).count(), 3, "none without a peer, none twice");
+        assert_eq!((of("ARMCI-MPI").ratio, of("MPICH RMA").ratio), (Some(14.0), Some(100.0)));
+        assert_eq!((of("UCX").at, of("UCX").ratio, of("UCX").nodes), (None, Some(2.0), 1));
+        let far = of("bare libfabric, tcp");
+        assert_eq!((far.at, far.ratio, far.nodes), (Some(1_048_576.0), Some(0.5), 2));
+        let text = render(&records, &["UCX: it is not installed".into()]);
+        assert!(text.contains("100.00") && text.ends_with("UCX: it is not installed\n"), "{text}");
+    }
+
+    /// What is said to be measured by size is, by the programs that say so.
+    #[test]
+    fn sizes_are_those_of_the_c_programs() {
+        let header = include_str!("../peers/sampling.h");
+        let (_, list) = header.split_once("SIZES[] = {").unwrap();
+        let (list, _) = list.split_once('}').unwrap();
+        let sizes: Vec<usize> =
+            list.split(',').map(|word| if word.trim() == "MIB" { MIB } else { word.trim().parse().unwrap() }).collect();
+        assert_eq!(sizes, BESIDE_PEERS);
     }
 }

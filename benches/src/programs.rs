@@ -10,6 +10,10 @@ const ARMCI_C: Source = ("armci.c", include_str!("../peers/armci.c"));
 const GLOBAL_ARRAYS_C: Source = ("global_arrays.c", include_str!("../peers/global_arrays.c"));
 const MPI_RMA_C: Source = ("mpi_rma.c", include_str!("../peers/mpi_rma.c"));
 const NOTHING_C: Source = ("nothing.c", include_str!("../peers/nothing.c"));
+const UCX_C: Source = ("ucx.c", include_str!("../peers/ucx.c"));
+/// What the programs include of each other, beside all of them.
+pub const SHARED: [Source; 2] =
+    [("sampling.h", include_str!("../peers/sampling.h")), ("pair.h", include_str!("../peers/pair.h"))];
 const OUR_HEADERS: [Source; 2] = [
     ("armci.h", include_str!("../../ffi/include/armci.h")),
     ("message.h", include_str!("../../ffi/include/message.h")),
@@ -130,6 +134,17 @@ static MPICH_RMA: Library = Library {
     ..ARMCI_MPI_LIKE
 };
 
+/// What Open MPI and MPICH stand on themselves, where there is a network for it.
+static UCX: Library = Library {
+    name: "UCX",
+    sources: &[UCX_C],
+    mpi: Mpi::No,
+    link: Link::Installed(&[&["-lucp", "-lucs"]]),
+    signs: &["ucp.h", "-lucp", "-lucs"],
+    how_to_install: "apt-get install libucx-dev",
+    ..ARMCI_MPI_LIKE
+};
+
 /// Nothing but what the compiler links by itself.
 const HERE: Link = Link::Installed(&[&[]]);
 
@@ -155,17 +170,14 @@ pub static PROGRAMS: [Program; 5] = [
 /// What is measured for the sweep.
 pub static SWEEP: Program = Program { argument: "sweep", ..PAIR };
 
-/// What `armci-bench peers` runs beyond the table's programs: each with a prefix of its own.
-pub static BEYOND: [Program; 3] = [
+/// What `armci-bench peers` and the report run beyond the table's programs: each with a prefix of its own.
+pub static BEYOND: [Program; 5] = [
     Program { library: &OPEN_MPI_RMA, prefix: "openmpi_rma_", argument: "rma", ..PAIR },
     Program { library: &MPICH_RMA, prefix: "mpich_rma_", argument: "rma", start: Start::Mpiexec, ..PAIR },
-    Program {
-        library: &between_rows::LIBFABRIC,
-        prefix: "libfabric_",
-        argument: crate::between::PROVIDER,
-        start: Start::Alone,
-        ..PAIR
-    },
+    Program { library: &UCX, prefix: "ucx_", argument: "near", start: Start::Alone, ..PAIR },
+    Program { library: &UCX, prefix: "ucx_far_", argument: "far", start: Start::Alone, ..PAIR },
+    // Its provider for processes of one node.
+    Program { library: &between_rows::LIBFABRIC, prefix: "fi_shm_", argument: "shm:", start: Start::Alone, ..PAIR },
 ];
 
 /// Programs that are run together, under a name for `--only`.

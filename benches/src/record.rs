@@ -8,15 +8,19 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::causes;
 use crate::error::{Error, Result};
 use crate::report::{Circumstances, Report};
-use crate::row::Unit;
-use crate::rows::rows;
+use crate::row::{Row, Unit};
+use crate::rows::{groups, rows};
 use crate::stats::Stats;
 use crate::table::{Verdict, ratio, verdict};
 
 /// What is measured is ours.
 pub const OURS: &str = "ours";
+
+/// What is said of a missed target of which nothing is known.
+pub const NO_CAUSE: &str = "no cause is known";
 
 /// One figure, and what it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,6 +69,15 @@ pub struct Record {
     /// Whether it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
+    /// What was asked of it, in words, also where it could not be judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// Of a missed target: how many times as much as it was asked for, or as little.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<f64>,
+    /// Of a missed target: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// How many times as fast as the peer's it is, where there was one in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
@@ -110,8 +123,46 @@ impl Record {
     /// Held to a target that must not be exceeded, or of a rate, must be reached.
     #[must_use]
     pub fn asked(self, target: f64) -> Self {
-        let met = if self.more_is_better() { self.value >= target } else { self.value <= target };
-        Record { target: Some(target), met: Some(met), ..self }
+        let beyond = if self.more_is_better() { target / self.value } else { self.value / target };
+        let met = beyond <= 1.0;
+        let (beyond, cause) = if met { (None, None) } else { (Some(beyond), Some(NO_CAUSE.to_owned())) };
+        Record { target: Some(target), met: Some(met), beyond, cause, ..self }
+    }
+
+    /// Whether its number is on the wrong side of its target.
+    fn is_beyond(&self) -> bool {
+        let of = |target| if self.more_is_better() { target > self.value } else { self.value > target };
+        self.target.is_some_and(of)
+    }
+
+    /// Whether something was asked of it.
+    pub fn is_judged(&self) -> bool {
+        self.target.is_some() || self.asked.is_some()
+    }
+
+    /// What was asked, with its number in this run.
+    pub fn show_asked(&self) -> String {
+        let sign = if self.more_is_better() { ">=" } else { "<=" };
+        let number = self.target.map(|target| format!("{sign} {}", show(target, &self.unit)));
+        match (number, &self.asked) {
+            // A bare number is said once.
+            (Some(number), Some(words)) if words.split(';').next() == Some(number.as_str()) => words.clone(),
+            (Some(number), Some(words)) => format!("{number} ({words})"),
+            (number, words) => number.or_else(|| words.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it met what was asked, and if not, by how much and why.
+    pub fn show_met(&self) -> String {
+        match (self.met, self.beyond) {
+            (Some(true), _) if self.is_beyond() => "met, within what runs differ by".into(),
+            (Some(true), _) => "met".into(),
+            (Some(false), Some(beyond)) => {
+                format!("missed by {beyond:.2}x: {}", self.cause.as_deref().unwrap_or(NO_CAUSE))
+            }
+            (Some(false), None) => "missed".into(),
+            (None, _) => "open: what it is held against was not measured".into(),
+        }
     }
 
     /// Whether larger values are better, by the unit.
@@ -160,6 +211,7 @@ pub fn show(value: f64, unit: &str) -> String {
         "ns" => Unit::Time.show(value),
         "bytes" => Unit::Bytes.show(value),
         "share" => Unit::Share.show(value),
+        "used" => Unit::Used.show(value),
         "count" => Unit::Count.show(value),
         "ns/byte" => format!("{value:.3} ns/B"),
         "1/s" if value >= 1e6 => format!("{:.2} M/s", value / 1e6),
@@ -233,7 +285,7 @@ impl Document {
     /// The records as comma-separated values, a line each.
     pub fn csv(&self) -> String {
         let mut text =
-            "id,axis,at,value,unit,low,high,p99,ranks,nodes,protocol,progress,side,limit,of_limit,target,met,ratio,note\n"
+            "id,axis,at,value,unit,low,high,p99,ranks,nodes,protocol,progress,side,limit,of_limit,target,met,asked,beyond,cause,ratio,note\n"
                 .to_owned();
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |word: &str| {
@@ -258,6 +310,9 @@ impl Document {
                 number(r.of_limit),
                 number(r.target),
                 r.met.map_or_else(String::new, |met| met.to_string()),
+                word(r.asked.as_deref().unwrap_or_default()),
+                number(r.beyond),
+                word(r.cause.as_deref().unwrap_or_default()),
                 number(r.ratio),
                 word(r.note.as_deref().unwrap_or_default()),
             ];
@@ -290,20 +345,20 @@ pub fn of_table(report: &Report) -> Vec<Record> {
         };
         // What is asked may be the peer's speed.
         let peer = row.peer.and_then(|name| report.peer.get(name)).filter(|_| row.default_path);
-        let target = row.most(report).or_else(|| peer.map(|peer| peer.median));
+        let peer = peer.map(|peer| peer.median);
+        let target = if verdict == Verdict::SlowerThanPeer { peer } else { row.most(report).or(peer) };
         let limit = row.limit(report).map(|(_, limit)| limit.median);
         let of_limit =
             limit.map(|limit| if unit.ends_with("/s") { limit / figure.median } else { figure.median / limit });
-        let why = match verdict {
-            Verdict::SlowerThanPeer => Some("slower than the peer".into()),
-            Verdict::AboveLimit => target.map(|target| {
-                format!(
-                    "{:.0} % beyond what is asked, at the median or its bad end",
-                    100.0 * (figure.median / target - 1.0)
-                )
-            }),
-            _ => None,
-        };
+        // The median or the bad end may be it.
+        let by_tail = row.tail_at_most.map_or(0.0, |most| figure.p99 / most);
+        let by_median = target.map_or(0.0, |target| figure.median / target);
+        let missed = met == Some(false);
+        let cause = missed.then(|| {
+            let known = causes::of(row.name, report).unwrap_or_else(|| NO_CAUSE.into());
+            // The median is what stands beside the target.
+            if by_tail > by_median { format!("its p99, {}: {known}", row.unit.show(figure.p99)) } else { known }
+        });
         // What follows from several figures is a pair's.
         let circumstances = report.circumstances.get(row.name).copied().unwrap_or(Circumstances::of(2));
         Some(Record {
@@ -315,16 +370,43 @@ pub fn of_table(report: &Report) -> Vec<Record> {
             unit: unit.into(),
             p99: Some(convert(figure.p99)),
             side: OURS.into(),
-            nodes: 1,
+            nodes: circumstances.nodes,
             target: target.map(&convert),
             met: met.filter(|_| target.is_some()),
+            asked: row.asked(report),
+            beyond: missed.then(|| by_median.max(by_tail)),
+            cause,
+            limit: row.limit.map(|limit| limit.name().to_owned()),
             of_limit,
             ratio: ratio(row, report),
-            note: Some(why.unwrap_or_else(|| row.what.trim().to_owned())),
+            note: Some(in_full(row)),
             ..Record::default()
         })
     });
     judged.filter(|record| record.value.is_finite()).collect()
+}
+
+/// What a row is where it stands alone: under which heading, and what it is said to be like. What it is held against
+/// stands beside it there.
+fn in_full(row: &Row) -> String {
+    let short = |text: &'static str| text.split(" (").next().unwrap_or(text);
+    let leans = |row: &Row| row.what.starts_with("  ") || short(row.what).contains("likewise");
+    let what = short(row.what).trim();
+    let Some(group) = groups().find(|group| group.rows.iter().any(|other| other.name == row.name)) else {
+        return what.to_owned();
+    };
+    let before = group.rows.iter().take_while(|other| other.name != row.name);
+    let like = before.filter(|other| !leans(other)).last().filter(|_| leans(row));
+    let like = like.map_or_else(String::new, |other| format!("{}: ", short(other.what)));
+    format!("{}: {like}{what}", short(group.title))
+}
+
+/// The rows of which something is asked and that were not measured, a line each.
+pub fn unmeasured(report: &Report) -> Vec<String> {
+    let lacking = rows().filter(|row| row.is_judged() && report.ours.get(row.name).is_none());
+    lacking
+        .map(|row| format!("table/{}: not measured; asked: {}", row.name, row.asked(report).unwrap_or_default()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -376,6 +458,16 @@ mod tests {
         let records = of_table(&report);
         let of = |id: &str| records.iter().find(|record| record.id == id).unwrap();
         assert_eq!((of("table/add_served").target, of("table/add_served").met), (Some(25e3), Some(false)));
+        let note = |id: &str| of(id).note.clone().unwrap();
+        assert_eq!(note("table/put_8"), "Beside ARMCI-MPI: put 8 B");
+        assert!(note("table/add_served").starts_with("By message, served by a progress thread: fetch-add, owner"));
+        let row = |name: &str| rows().find(|row| row.name == name).unwrap();
+        assert_eq!(in_full(row("put_ptr_10000")), "Small: put 8 B by pointer: among 10,000");
+        assert!(unmeasured(&report).iter().any(|line| line.starts_with("table/get_8: ")));
+        assert!(!unmeasured(&report).iter().any(|line| line.starts_with("table/put_8: ")));
+        assert_eq!(of("table/add_served").beyond, Some(1.04));
+        assert!(of("table/add_served").show_met().starts_with("missed by 1.04x: "));
+        assert!(of("table/put_8").show_met() == "met" && of("table/put_8").show_asked().contains("no slower"));
         assert_eq!((of("table/add_served").ranks, &*of("table/add_served").protocol), (2, "rmw=am"));
         assert_eq!((of("table/put_8").met, of("table/put_8").ratio), (Some(true), Some(14.0)));
     }

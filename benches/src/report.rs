@@ -1,7 +1,6 @@
 //! A run: all sides in turn, several rounds, and what is known about the machine meanwhile.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use serde::Serialize;
 
@@ -44,6 +43,8 @@ pub struct Report {
 pub struct Circumstances {
     /// How many ranks.
     pub ranks: usize,
+    /// On how many nodes.
+    pub nodes: usize,
     /// As `ARMCI_PROTOCOL` has it.
     pub protocol: &'static str,
     /// As `ARMCI_PROGRESS` has it.
@@ -53,7 +54,7 @@ pub struct Circumstances {
 impl Circumstances {
     /// So many ranks with the defaults.
     pub const fn of(ranks: usize) -> Self {
-        Circumstances { ranks, protocol: "rma", progress: "thread" }
+        Circumstances { ranks, nodes: 1, protocol: "rma", progress: "thread" }
     }
 }
 
@@ -110,12 +111,21 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// How many steps [`Report::take`] tells of.
+    pub fn steps(&self, effort: Effort) -> usize {
+        let once = self.jobs.iter().filter(|job| job.once).count();
+        effort.rounds * (1 + self.jobs.len() + self.programs.len()) - (effort.rounds - 1) * once
+    }
+}
+
 impl Report {
-    /// Measures: the machine, our jobs, the peer's programs, in turn, and all of it again.
+    /// Measures: the machine, our jobs, the peer's programs, in turn, and all of it again. `before` is told each job and
+    /// program before it starts.
     ///
     /// # Errors
     /// If there are no two cores, a job of ours fails, or the run is asked to end.
-    pub fn take(plan: &Plan, effort: Effort, quick: bool) -> Result<Self> {
+    pub fn take(plan: &Plan, effort: Effort, quick: bool, mut before: impl FnMut(&str)) -> Result<Self> {
         let cores = Cores::find()?;
         let mut report = Report { rounds: effort.rounds, ..Report::default() };
         let peers = Peers::build(&plan.programs, &plan.places);
@@ -126,8 +136,7 @@ impl Report {
         };
         let (mut ours, mut machine, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for round in 1..=effort.rounds {
-            // Unlike `eprintln!`, no panic where nobody reads it.
-            let _ = writeln!(std::io::stderr(), "round {round} of {}", effort.rounds);
+            before(&format!("round {round} of {}: the machine", effort.rounds));
             report.others = report.others.max(Load::of_others());
             report.line.extend(line::transfer(cores));
             machine.push(machine::measure(cores, effort));
@@ -135,12 +144,14 @@ impl Report {
             interrupt::check()?;
             for index in 0..plan.jobs.len().max(plan.programs.len()) {
                 if let Some(job) = plan.jobs.get(index).filter(|job| round == 1 || !job.once) {
+                    before(&format!("round {round} of {}: {}", effort.rounds, job.name));
                     let figures = job.run(quick)?;
                     report.note(&figures, job.circumstances());
                     mine.extend(figures);
                     interrupt::check()?;
                 }
                 if let Some(program) = plan.programs.get(index) {
+                    before(&format!("round {round} of {}: {}", effort.rounds, program.library.name));
                     match peers.measure(*program, effort) {
                         Ok(figures) if program.ours => {
                             report.note(&figures, Circumstances::of(program.ranks));

@@ -93,11 +93,19 @@ pub enum Limit {
     Best,
 }
 
-#[cfg(test)]
 impl Limit {
     /// The name of the peer's figure, if it is one.
+    #[cfg(test)]
     pub fn of_a_peer(self) -> Option<&'static str> {
         if let Limit::Peer(name) = self { Some(name) } else { None }
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Machine(name) | Limit::Peer(name) | Limit::Ours(name) => name,
+            Limit::Best => "the best loop",
+        }
     }
 }
 
@@ -133,6 +141,22 @@ impl Bound {
     /// At least this share of the limit's speed.
     pub const fn share(share: f64) -> Self {
         Bound::times(1.0 / share)
+    }
+
+    /// What is asked, in words, of a row with this limit and unit.
+    pub fn words(self, limit: Option<Limit>, unit: Unit, class: Class) -> String {
+        let name = limit.map_or("?", Limit::name);
+        let more = match class {
+            Class::Near => self.near,
+            Class::Far => self.far,
+        };
+        match unit {
+            _ if self.times == 0.0 => unit.show_bound(more),
+            // A time that may be so many times as long is a rate of that share.
+            Unit::Rate(_) | Unit::Speed(_) => format!(">= {} of {name}", (1e3 / self.times).round() / 1e3),
+            _ if more == 0.0 => format!("<= {} x {name}", self.times),
+            _ => format!("<= {} x {name} + {}", self.times, unit.show(more)).replace("<= 1 x ", "<= "),
+        }
     }
 
     /// What that comes to; none if it takes a limit that was not measured.
@@ -228,5 +252,10 @@ mod tests {
         assert_eq!(Bound::plus(8.0).value(Some(10.0), Class::Near), Some(18.0));
         assert_eq!(Bound::share(0.5).value(Some(10.0), Class::Near), Some(20.0));
         assert_eq!(Bound::share(0.5).value(None, Class::Near), None);
+        let words = |bound: Bound, unit| bound.words(Some(Limit::Best), unit, Class::Far);
+        assert_eq!(words(Bound::by_class(1e3, 2e3), Unit::Time), "<= 2.00 us");
+        assert_eq!(words(Bound::share(0.95), Unit::Rate(8)), ">= 0.95 of the best loop");
+        assert_eq!(words(Bound::times(1.2), Unit::Time), "<= 1.2 x the best loop");
+        assert_eq!(words(Bound::plus(8.0), Unit::Time), "<= the best loop + 8.0 ns");
     }
 }

@@ -73,6 +73,13 @@ impl Setup {
         }
     }
 
+    /// With one more of the runtime's settings.
+    #[must_use]
+    pub fn with(mut self, (name, value): (&str, &str)) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
     /// How much effort its ranks spend.
     pub fn effort(&self) -> Effort {
         if self.quick { Effort::QUICK } else { Effort::FULL }

@@ -34,7 +34,7 @@ pub fn groups(records: &[Record]) -> Vec<(String, Vec<&Record>)> {
 }
 
 /// The head of a table of records.
-pub const HEAD: [&str; 9] = ["what", "at", "ranks", "path, progress", "median", "5 %", "95 %", "of limit", "asked"];
+pub const HEAD: [&str; 9] = ["what", "at", "ranks", "by", "median", "5 %", "95 %", "of limit", "asked"];
 
 /// The cells of a record.
 pub fn cells(record: &Record) -> [String; 9] {
@@ -49,18 +49,17 @@ pub fn cells(record: &Record) -> [String; 9] {
         let which = record.limit.as_deref().unwrap_or_default();
         format!("{times:.2} x {which}").trim_end().to_owned()
     });
-    let asked = record.target.map_or_else(String::new, |target| {
-        let met = match record.met {
-            Some(true) => "met",
-            Some(false) => "NOT MET",
-            None => "open",
-        };
-        format!("{} {}: {met}", if record.more_is_better() { ">=" } else { "<=" }, show(target, &record.unit))
-    });
+    let asked = match record.met {
+        _ if !record.is_judged() => String::new(),
+        Some(false) => format!("{}: NOT MET, {}", record.show_asked(), record.show_met()),
+        Some(true) => format!("{}: met", record.show_asked()),
+        None => format!("{}: open", record.show_asked()),
+    };
     [
         record.id.clone(),
         record.at.map_or_else(String::new, |at| format!("{at}")),
-        record.ranks.to_string(),
+        // The machine and the model have none.
+        if record.ranks == 0 { String::new() } else { record.ranks.to_string() },
         who,
         record.show(),
         value(record.low),

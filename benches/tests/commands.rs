@@ -118,6 +118,19 @@ fn a_page_is_drawn_again_and_two_runs_are_told_apart() {
     assert_eq!(bench(&["compare", a, b, "--noise", "0.5"]).status.code(), Some(0));
     assert!(bench(&["page", a]).status.success());
     assert!(std::fs::read_to_string(before.with_extension("html")).unwrap().contains("<svg"));
+    // And shown in a repository: pictures, a text around them, and figures in a text of somebody's.
+    let (plots, readme) = (file("plots"), file("text.md"));
+    std::fs::write(&readme, "mine\n<!-- figures -->\n<!-- end of figures -->\nmine too\n").unwrap();
+    let [to, at] = [&plots, &readme].map(|path| path.to_str().unwrap());
+    assert!(bench(&["page", a, "--plots", to, "--readme", at]).status.success());
+    assert!(std::fs::read_to_string(plots.join("README.md")).unwrap().contains("do not edit it"));
+    let renewed = std::fs::read_to_string(&readme).unwrap();
+    assert!(renewed.starts_with("mine\n") && renewed.ends_with("\nmine too\n") && renewed.lines().count() > 4);
+    std::fs::write(&readme, "no marks\n").unwrap();
+    let unmarked = bench(&["page", a, "--readme", at]);
+    assert!(
+        unmarked.status.code() == Some(2) && String::from_utf8_lossy(&unmarked.stderr).contains("<!-- figures -->")
+    );
     let missing = bench(&["model", "--from", a]);
     assert!(String::from_utf8_lossy(&missing.stderr).contains("run 'contig' too") || !missing.status.success());
 }

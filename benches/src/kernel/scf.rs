@@ -3,16 +3,19 @@
 //!
 //! What all runs must agree on is the energy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::command::{fresh_directory, run};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::jobs::DEFAULTS;
 use crate::record::Record;
+use crate::setup::Setup;
 use crate::study::Wanted;
 
 /// The longest a calculation may take.
@@ -35,6 +38,74 @@ fn program() -> Result<PathBuf> {
         .ok_or_else(|| Error::Asked("scf: there is no scf beside this program: cargo build --release -p scf".into()))
 }
 
+/// What is asked of the program: (H2O)6 in 6-31G* by one rank and by two, with the defaults of the runtime. The phase of
+/// integrals shall take two ranks half as long as one, and communication next to nothing.
+///
+/// # Errors
+/// As [`measure`].
+pub fn asked() -> Result<Vec<Record>> {
+    let program = program()?;
+    let (directory, file) = written("h2o-6.xyz", include_str!("../../scf/molecules/h2o-6.xyz"))?;
+    let run = |ranks| calculate(&program, &directory, &file, &Setup { ranks, ..Setup::pair("scf") });
+    let (one, two) = (run(1)?, run(2)?);
+    let same = one["energy"].as_f64().zip(two["energy"].as_f64()).is_some_and(|(one, two)| (one - two).abs() < SAME);
+    if !same {
+        return Err(Error::Wrong(format!("energies of one molecule differ: {} and {}", one["energy"], two["energy"])));
+    }
+    Ok(held(&one, &two))
+}
+
+/// The records of both calculations.
+fn held(one: &Value, two: &Value) -> Vec<Record> {
+    let record = |ranks, id: &str, value, unit| Record {
+        ranks,
+        nodes: 1,
+        protocol: "rma".into(),
+        progress: "thread".into(),
+        ..Record::new(format!("scf/h2o-6/{id}"), value, unit)
+    };
+    let seconds = |of: &Value, phase: &str| of["seconds"][phase].as_f64();
+    let mut records = Vec::new();
+    for (ranks, of) in [(1, one), (2, two)] {
+        records.extend(seconds(of, "wall").map(|s| record(ranks, "wall", s, "s").at("ranks", ranks as f64)));
+    }
+    if let Some((alone, both)) = seconds(one, "fock_builds_wall").zip(seconds(two, "fock_builds_wall")) {
+        let efficiency = record(2, "integral_phase_efficiency", alone / (2.0 * both), "share").asked(0.95);
+        records.push(efficiency.remark("parallel efficiency of the integral phase, (H2O)6 in 6-31G*"));
+    }
+    if let Some(share) = two["communication_share"].as_f64() {
+        let share = record(2, "communication", share, "used").asked(0.02);
+        records.push(share.remark("counter, get and accumulate, of the time of all ranks, (H2O)6 in 6-31G*"));
+    }
+    records
+}
+
+/// A molecule's file, in a directory that goes when it is dropped.
+fn written(name: &str, text: &str) -> Result<(TempDir, PathBuf)> {
+    let directory = fresh_directory().map_err(|source| Error::System { call: "mkdir", source })?;
+    let file = directory.path().join(name);
+    std::fs::write(&file, text).map_err(|source| Error::Write { path: file.clone(), source })?;
+    Ok((directory, file))
+}
+
+/// Runs one calculation; the JSON that it prints.
+fn calculate(program: &Path, directory: &TempDir, file: &Path, setup: &Setup) -> Result<Value> {
+    let mut command = Command::new(program);
+    command.args(["--json", "--ranks", &setup.ranks.to_string(), "--progress", &setup.progress]);
+    command.args(["--protocol", &setup.protocol]).arg(file);
+    for (name, _) in DEFAULTS {
+        command.env_remove(name);
+    }
+    let ran = run(&mut command, directory.path(), LIMIT).map_err(Error::Asked)?;
+    // It was ended with us.
+    interrupt::check()?;
+    if !ran.status.is_some_and(|status| status.success()) {
+        return Err(Error::Asked(format!("scf on {} ranks failed: {}", setup.ranks, ran.stderr.trim())));
+    }
+    serde_json::from_str(&ran.stdout)
+        .map_err(|source| Error::Record { line: ran.stdout.chars().take(200).collect(), source })
+}
+
 /// Runs all calculations.
 ///
 /// # Errors
@@ -42,26 +113,12 @@ fn program() -> Result<PathBuf> {
 pub fn measure(wanted: &Wanted) -> Result<Vec<Record>> {
     let program = program()?;
     let (name, text) = MOLECULES[usize::from(!wanted.quick)];
-    let system = |call| move |source| Error::System { call, source };
-    let directory = fresh_directory().map_err(system("mkdir"))?;
-    let file = directory.path().join(name);
-    std::fs::write(&file, text).map_err(system("write a molecule"))?;
+    let (directory, file) = written(name, text)?;
     let mut records = Vec::new();
     let setups = wanted.each("scf", if wanted.quick { &[2] } else { &[1, 2, 4] }, &[PROTOCOL], &["thread", "none"]);
     let mut energies: Vec<f64> = Vec::new();
     for setup in &setups {
-        let mut command = Command::new(&program);
-        command.args(["--json", "--ranks", &setup.ranks.to_string(), "--progress", &setup.progress]);
-        command.args(["--protocol", &setup.protocol]).arg(&file);
-        for (name, _) in DEFAULTS {
-            command.env_remove(name);
-        }
-        let ran = run(&mut command, directory.path(), LIMIT).map_err(Error::Asked)?;
-        if !ran.status.is_some_and(|status| status.success()) {
-            return Err(Error::Asked(format!("scf on {} ranks failed: {}", setup.ranks, ran.stderr.trim())));
-        }
-        let result: Value = serde_json::from_str(&ran.stdout)
-            .map_err(|source| Error::Record { line: ran.stdout.chars().take(200).collect(), source })?;
+        let result = calculate(&program, &directory, &file, setup)?;
         for record in of_result(&result, setup.ranks) {
             let (ranks, nodes) = (setup.ranks, 1);
             let (protocol, progress) = (setup.protocol.clone(), setup.progress.clone());
@@ -96,6 +153,14 @@ fn of_result(result: &Value, ranks: usize) -> Vec<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_ranks_are_held_to_half_the_time_of_one() {
+        let of = |wall: f64, share: f64| serde_json::json!({ "communication_share": share, "seconds": { "wall": wall, "fock_builds_wall": wall } });
+        let met = |two: &Value| held(&of(4.0, 0.0), two).iter().filter_map(|record| record.met).collect::<Vec<_>>();
+        assert_eq!(met(&of(2.05, 0.003)), [true, true]);
+        assert_eq!(met(&of(2.2, 0.03)), [false, false]);
+    }
 
     #[test]
     fn phases_are_a_ranks_and_wall_time_is_not() {
