@@ -39,6 +39,7 @@ pub mod hosts;
 pub mod numbers;
 mod place;
 mod ranks;
+pub mod relay;
 pub mod sockets;
 pub mod spread;
 

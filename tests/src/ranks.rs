@@ -12,6 +12,7 @@ use armci_core::job::{self, Job, Outcome};
 
 use crate::hosts::Hosts;
 use crate::place;
+use crate::relay::Weather;
 
 /// What a rank writes to standard output when its body has returned.
 const DONE: &str = "armci-test: body done";
@@ -22,6 +23,7 @@ pub struct Ranks {
     ranks: usize,
     nodes: usize,
     hosts: usize,
+    weather: Option<Weather>,
     env: Vec<(String, String)>,
     timeout: Duration,
 }
@@ -38,7 +40,14 @@ impl Ranks {
             Ok(nodes @ 1..) => nodes,
             _ => panic!("TEST_NODES={nodes}: it is a number of nodes, from 1 on"),
         });
-        Self { ranks, nodes: ranks.clamp(1, nodes), hosts: 0, env: Vec::new(), timeout: Duration::from_secs(60) }
+        Self {
+            ranks,
+            nodes: ranks.clamp(1, nodes),
+            hosts: 0,
+            weather: None,
+            env: Vec::new(),
+            timeout: Duration::from_secs(60),
+        }
     }
 
     /// Splits the ranks into so many virtual nodes. Where nothing joins nodes, such a job is skipped, and a line says so
@@ -54,6 +63,13 @@ impl Ranks {
     #[must_use]
     pub fn hosts(mut self, hosts: usize) -> Self {
         self.hosts = hosts;
+        self
+    }
+
+    /// The lines of those hosts are in such weather.
+    #[must_use]
+    pub fn weather(mut self, weather: Weather) -> Self {
+        self.weather = Some(weather);
         self
     }
 
@@ -176,7 +192,7 @@ impl Ranks {
     fn start(&self, test: &str, number: usize) -> Option<Outcome> {
         // `--include-ignored`: whoever started an ignored test meant it.
         let args = ["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"];
-        let hosts = if self.hosts == 0 { None } else { Some(Hosts::make(self.hosts)?) };
+        let hosts = if self.hosts == 0 { None } else { Some(Hosts::make_in(self.hosts, self.weather)?) };
         let job = Job::this_program(self.ranks)
             .and_then(|job| job.nodes(self.nodes))
             .and_then(|job| match &hosts {
