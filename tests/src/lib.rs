@@ -40,6 +40,7 @@ pub mod numbers;
 mod place;
 mod ranks;
 pub mod relay;
+pub mod sample;
 pub mod sockets;
 pub mod spread;
 

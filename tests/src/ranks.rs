@@ -61,9 +61,9 @@ impl Ranks {
     /// Puts the ranks onto so many hosts, which are network namespaces ([`Hosts`]), each a node. Where the machine allows
     /// none, the job does not run, and a line on standard error says so.
     #[must_use]
-    pub fn hosts(mut self, hosts: usize) -> Self {
-        self.hosts = hosts;
-        self
+    pub fn hosts(self, hosts: usize) -> Self {
+        // Whatever `TEST_NODES` says.
+        Self { hosts, nodes: 1, ..self }
     }
 
     /// The lines of those hosts are in such weather.
