@@ -12,6 +12,7 @@ use std::ffi::c_int;
 use std::fmt::Write as _;
 use std::os::fd::RawFd;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
 use super::faults::{Asked, Faults};
@@ -46,6 +47,8 @@ pub(super) struct Domain {
     fabric: Object<abi::Fabric>,
     offer: Infos,
     library: Library,
+    /// Addresses that were taken in, less those that were given back.
+    held: AtomicUsize,
     waits: bool,
     /// Whether a write can be asked to be complete only when it is there.
     delivers: bool,
@@ -118,7 +121,9 @@ impl Domain {
         let addresses = library.opened("an address vector", code, addresses)?;
         let delivers = delivers && !faults.lacks_delivery;
         let faults = faults.clone();
-        let mut opened = Domain { addresses, domain, fabric, offer, library, waits: true, delivers, faults, rank };
+        let held = AtomicUsize::new(0);
+        let mut opened =
+            Domain { addresses, domain, fabric, offer, library, held, waits: true, delivers, faults, rank };
         opened.waits = !opened.faults.lacks_wait && opened.queue(abi::WAIT_FD).is_ok();
         Ok((opened, why))
     }
@@ -255,7 +260,26 @@ impl Domain {
             let av = self.addresses.as_ptr();
             ((*self.addresses.get().ops).insert)(av, room.as_ptr().cast(), 1, &mut inserted, 0, ptr::null_mut())
         };
-        if count == 1 { Ok(inserted) } else { Err(Error::Fabric(self.refuses("an address", count))) }
+        if count != 1 {
+            return Err(Error::Fabric(self.refuses("an address", count)));
+        }
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Ok(inserted)
+    }
+
+    /// Gives an address back, to which nothing is on its way.
+    pub(super) fn remove(&self, mut address: u64) {
+        // SAFETY: FABRIC-ABI; it was inserted, and is used no more.
+        let code = unsafe { ((*self.addresses.get().ops).remove)(self.addresses.as_ptr(), &mut address, 1, 0) };
+        match code {
+            0 => drop(self.held.fetch_sub(1, Ordering::Relaxed)),
+            code => tracing::warn!("{}", self.refuses("to forget an address", code)),
+        }
+    }
+
+    /// How many addresses the provider keeps for this rank.
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     fn refuses(&self, what: &str, code: c_int) -> String {

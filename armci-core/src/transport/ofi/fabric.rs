@@ -174,6 +174,11 @@ impl Fabric {
         self.domain.orders_writes(bytes)
     }
 
+    /// How many addresses of others' endpoints the provider keeps.
+    pub(crate) fn addresses_held(&self) -> usize {
+        self.domain.held()
+    }
+
     /// The service endpoint of a rank.
     pub(super) fn endpoint_of(&self, rank: usize) -> u64 {
         let known = &self.known[rank];

@@ -11,13 +11,14 @@
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
+use super::askers::Askers;
 use super::endpoint::{Endpoint, Local, Token, Trouble};
 use super::fabric::Fabric;
 use super::library::Object;
@@ -62,8 +63,9 @@ struct State {
     unsent: VecDeque<(usize, usize, u64, usize)>,
     /// To which rank each packet goes.
     rank_of: [usize; REPLIES],
-    /// Who has asked before, and what the provider calls its endpoint.
-    askers: HashMap<(u32, u16), (Vec<u8>, u64)>,
+    /// To which endpoint, while it is on its way.
+    goes_to: [u64; REPLIES],
+    askers: Askers,
 }
 
 // SAFETY: SERVICE-OWNER: one thread at a time, one after the other; the rest is boxes and what is safe for threads.
@@ -100,7 +102,8 @@ impl Reception {
             free: (0..REPLIES).collect(),
             unsent: VecDeque::with_capacity(REPLIES),
             rank_of: [0; REPLIES],
-            askers: HashMap::new(),
+            goes_to: [abi::ADDR_UNSPEC; REPLIES],
+            askers: Askers::default(),
         };
         let reception = Reception {
             endpoint,
@@ -220,6 +223,7 @@ impl Reception {
             Some(token) if token < BUFFERS => state.waiting.push_back((token, completion.len.min(PACKET_MAX))),
             Some(token) => {
                 state.free.push(token - BUFFERS);
+                state.goes_to[token - BUFFERS] = abi::ADDR_UNSPEC;
                 self.answering.store(REPLIES - state.free.len(), Ordering::Release);
             }
             None => self.fabric.give_up(None, "libfabric has completed an operation that nobody began"),
@@ -248,7 +252,7 @@ impl Reception {
         let Some(reply) = state.free.pop() else { return false };
         self.answering.store(REPLIES - state.free.len(), Ordering::Release);
         let rank = request.asker.rank as usize;
-        state.rank_of[reply] = rank;
+        (state.rank_of[reply], state.goes_to[reply]) = (rank, address);
         let place = self.packet(BUFFERS + reply);
         let data = place.wrapping_add(HEAD);
         let incoming = Incoming {
@@ -271,23 +275,13 @@ impl Reception {
 
     /// What the provider calls the endpoint of whoever asks.
     fn address(&self, state: &mut State, asker: Asker, address: &[u8]) -> Option<u64> {
-        let key = (asker.rank, asker.context);
-        if let Some((known, name)) = state.askers.get(&key)
-            && known == address
-        {
-            return Some(*name);
-        }
-        // A context's number may be another thread's by now.
-        match self.fabric.domain().insert(address) {
-            Ok(name) => {
-                state.askers.insert(key, (address.to_vec(), name));
-                Some(name)
-            }
-            Err(error) => {
-                tracing::warn!("a request of rank {} is dropped, since it cannot be answered: {error}", asker.rank);
-                None
-            }
-        }
+        let domain = self.fabric.domain();
+        let name = state.askers.name(domain, asker, address);
+        state.askers.tidy(domain, |retired| state.goes_to.contains(&retired));
+        let dropped = |error| {
+            tracing::warn!("a request of rank {} is dropped, since it cannot be answered: {error}", asker.rank);
+        };
+        name.map_err(dropped).ok()
     }
 
     /// Sends what waits to be sent, as far as the provider takes it.
