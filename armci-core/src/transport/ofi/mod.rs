@@ -17,11 +17,13 @@
 //! a provider's atomics would not exclude them.
 
 pub mod abi;
+mod askers;
 mod dispositions;
 mod domain;
 mod endpoint;
 mod fabric;
 mod faults;
+pub mod fuzzed;
 mod library;
 mod line;
 mod packet;
