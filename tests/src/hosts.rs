@@ -158,12 +158,29 @@ impl Hosts {
         within(&self.hub(), run)
     }
 
-    /// For a job of this program: its own file is the agent, too, with these arguments.
-    pub(crate) fn of_this_program(&self, args: &[&str]) -> armci_core::Result<job::Hosts> {
+    /// For a job of this program: its own file is the agent, too, with these arguments. Detached: what a remote shell has
+    /// started lives on without it, as on a real host.
+    pub(crate) fn of_this_program(&self, args: &[&str], detached: bool) -> armci_core::Result<job::Hosts> {
         let this = std::env::current_exe().map_err(|error| armci_core::Error::Job(error.to_string()))?;
+        let shell = if detached { "setsid -w ip netns exec" } else { "ip netns exec" };
         let agent = ["env".into(), format!("{AGENT}=1").into(), this.into_os_string()];
         let agent = agent.into_iter().chain(args.iter().map(OsString::from));
-        Ok(job::Hosts::list(&self.names.join(","))?.remote_shell(["ip", "netns", "exec"]).agent(agent))
+        Ok(job::Hosts::list(&self.names.join(","))?.remote_shell(shell.split(' ')).agent(agent))
+    }
+
+    /// The processes that live on these hosts, in words; nothing if there are none.
+    ///
+    /// # Panics
+    /// If nobody can be asked.
+    #[must_use]
+    pub fn processes(&self) -> Option<String> {
+        let of = |name: &String| {
+            let pids = Command::new("ip").args(["netns", "pids", name]).output().expect("ip can be run").stdout;
+            let command = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let pids = String::from_utf8_lossy(&pids).into_owned();
+            pids.split_whitespace().map(|pid| format!("{name} {pid} {:?}; ", command(pid))).collect::<String>()
+        };
+        Some(self.names.iter().map(of).collect::<String>()).filter(|all| !all.is_empty())
     }
 
     /// Takes a host's line down, as if its cable were pulled: whatever is sent either way is lost.

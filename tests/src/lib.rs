@@ -45,7 +45,7 @@ pub mod sockets;
 pub mod spread;
 
 pub use armci_core::job::{Failure, Outcome};
-pub use ranks::Ranks;
+pub use ranks::{Ranks, at_work};
 
 use armci_core::World;
 
