@@ -130,6 +130,12 @@ impl Hosts {
         address(host + 2)
     }
 
+    /// All addresses.
+    #[must_use]
+    pub fn network(&self) -> String {
+        format!("{}/24", address(0))
+    }
+
     /// The address of the hub.
     #[must_use]
     pub fn hub_address(&self) -> String {
@@ -156,6 +162,15 @@ impl Hosts {
     /// If the hub is gone, or `run` panics.
     pub fn within_hub<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
         within(&self.hub(), run)
+    }
+
+    /// For a job of any program: the agent is this test program, whose test `agent` calls
+    /// [`serve_if_agent`].
+    ///
+    /// # Errors
+    /// If this program's file is not known.
+    pub fn for_job(&self, agent: &str) -> armci_core::Result<job::Hosts> {
+        self.of_this_program(&["--exact", agent, "--nocapture"], false)
     }
 
     /// For a job of this program: its own file is the agent, too, with these arguments. Detached: what a remote shell has
@@ -209,6 +224,13 @@ impl Hosts {
     /// If its line is no relay.
     pub fn lose(&self, host: usize) {
         self.relays[host].cut();
+    }
+}
+
+/// Serves as the agent of a host and ends this process, if that is what it was started for ([`Hosts::for_job`]).
+pub fn serve_if_agent() {
+    if std::env::var_os(AGENT).is_some() {
+        std::process::exit(job::serve_as_agent());
     }
 }
 

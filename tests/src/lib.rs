@@ -36,6 +36,7 @@
 //! ([`Ranks::timeout`]). Works under `cargo test` and `cargo nextest`.
 
 pub mod hosts;
+pub mod launched;
 pub mod numbers;
 mod place;
 mod ranks;
