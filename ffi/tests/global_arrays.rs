@@ -271,8 +271,12 @@ fn global_arrays_runs_on_two_hosts() {
             let Some(archive) = mpi.found_for(&client) else { continue };
             let program = mpi.compile(&client, &archive, Armci::Ours);
             let mut job = if is_mpich { launched.mpich(2) } else { launched.open_mpi(2) };
-            let Output { status, stdout, stderr } =
-                job.arg(&program).current_dir(env!("CARGO_TARGET_TMPDIR")).output().unwrap();
+            let Output { status, stdout, stderr } = job
+                .args(["env", "ARMCI_NODES=2"])
+                .arg(&program)
+                .current_dir(env!("CARGO_TARGET_TMPDIR"))
+                .output()
+                .unwrap();
             let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
             let done = stdout.lines().any(|line| line.starts_with(last));
             assert!(status.success() && done, "{} {}: {status}:\n{stdout}{stderr}", mpi.name, client.name);
