@@ -33,6 +33,7 @@ ON_NODES := contiguous strided notify teams
 test-nodes: packages ## all multi-rank tests with ranks split over virtual nodes, two of them and four (half an hour)
 	TEST_NODES=2 $(CARGO) test -p tests --tests --no-fail-fast
 	TEST_NODES=4 $(CARGO) test -p tests --tests --no-fail-fast
+	$(CARGO) test -p tests --test large_between_nodes -- --ignored
 
 ga-tests: packages ## Global Arrays' own test programs, beside ARMCI-MPI (fetches their source, or GA_SOURCE=DIR)
 	@scripts/install-packages peers

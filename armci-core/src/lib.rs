@@ -193,6 +193,8 @@ mod world;
 
 #[doc(hidden)]
 pub use transport::ofi::abi as libfabric_abi;
+#[doc(hidden)]
+pub use transport::ofi::fuzzed as fuzzing;
 
 pub use accumulate::kernels::{Accumulate, ElementKind};
 pub use allocation::{LocalRegion, Region, Registered};

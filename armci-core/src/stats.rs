@@ -36,6 +36,8 @@ pub struct Statistics {
     pub region_cache: CacheCounts,
     /// Bytes that the ranks of this node have been granted together.
     pub node_memory: u64,
+    /// Addresses of other ranks' threads that the provider between nodes keeps for this rank; none on one node.
+    pub addresses: u64,
 }
 
 /// The counters of the calling thread's operations.

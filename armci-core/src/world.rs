@@ -118,6 +118,7 @@ impl World {
             served_by_main,
             conflicts: self.origin().conflicts(),
             node_memory: self.node().ledger().granted(),
+            addresses: self.transport().fabric().map_or(0, |fabric| fabric.addresses_held() as u64),
             region_cache: self.cache().map(|cache| cache.borrow().counts()).unwrap_or_default(),
             ..self.count().volumes()
         }

@@ -15,6 +15,8 @@ use armci::catalogue;
 use common::launch::{LIMIT, MPICH, Mpi, OPEN_MPI, launcher, per_rank};
 use common::valgrind::{SETTINGS, Valgrind};
 use common::{installed, package, run, scratch};
+use tests::hosts::Hosts;
+use tests::launched::Launched;
 
 fn left_out(why: &str) {
     // Not `eprintln!`, which the harness keeps to itself.
@@ -255,6 +257,31 @@ fn global_arrays_of_open_mpi_runs_on_this_library() {
 #[test]
 fn global_arrays_of_mpich_runs_on_this_library() {
     MPICH.tour();
+}
+
+/// On hosts that share nothing but a network: a sample.
+#[test]
+fn global_arrays_runs_on_two_hosts() {
+    let Some(hosts) = Hosts::make(2) else { return };
+    let launched = Launched::over(&hosts);
+    for (mpi, is_mpich) in [(OPEN_MPI, false), (MPICH, true)] {
+        for (client, last) in [(TOUR, "done"), (GROUPS, "done:")] {
+            // Programs of their own: other tests may be running them.
+            let client = Client { name: if last == "done" { "tour-hosts" } else { "groups-hosts" }, ..client };
+            let Some(archive) = mpi.found_for(&client) else { continue };
+            let program = mpi.compile(&client, &archive, Armci::Ours);
+            let mut job = if is_mpich { launched.mpich(2) } else { launched.open_mpi(2) };
+            let Output { status, stdout, stderr } = job
+                .args(["env", "ARMCI_NODES=2"])
+                .arg(&program)
+                .current_dir(env!("CARGO_TARGET_TMPDIR"))
+                .output()
+                .unwrap();
+            let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+            let done = stdout.lines().any(|line| line.starts_with(last));
+            assert!(status.success() && done, "{} {}: {status}:\n{stdout}{stderr}", mpi.name, client.name);
+        }
+    }
 }
 
 #[test]

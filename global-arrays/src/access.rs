@@ -196,6 +196,13 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
             Err(no_such_rank) => Err(no_such_rank),
         };
         settled.map_err(|source| self.runtime(source))?;
-        world.address(&self.region, rank).map(<*mut u8>::cast).map_err(|source| self.runtime(source))
+        let address = match world.near_address(&self.region, rank) {
+            Ok(None) => Err(armci_core::Error::Argument(format!(
+                "rank {rank} is on another node, whose memory cannot be looked at in place: get its elements, and put them back"
+            ))),
+            Ok(Some(address)) => Ok(address.cast()),
+            Err(error) => Err(error),
+        };
+        address.map_err(|source| self.runtime(source))
     }
 }

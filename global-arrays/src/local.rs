@@ -92,7 +92,7 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
             let range = patch.range(axis);
             range.end.checked_sub(1).filter(|last| range.start <= *last)
         })?;
-        let start = self.group.world().address(&self.region, place.rank).ok()?;
+        let start = self.group.world().near_address(&self.region, place.rank).ok()??;
         let start = start.cast::<T>().wrapping_add(place.offset);
         Some(OwnPart { patch: *patch, start, strides: place.strides })
     }

@@ -45,7 +45,7 @@ impl<T: Pod, D: Dimension> GlobalArray<T, D> {
     /// Whether this rank reaches the blocks of another in place, by [`GlobalArray::views_on`]: they are on one node
     /// (`GA_Cluster_proc_nodeid`).
     pub fn shares_node(&self, rank: usize) -> bool {
-        self.group.world().address(&self.region, rank).is_ok()
+        matches!(self.group.world().near_address(&self.region, rank), Ok(Some(_)))
     }
 
     /// The ranks of the array's group whose blocks this rank reaches in place, itself included.

@@ -10,7 +10,8 @@
 //!   eth 10.77.0.2  eth 10.77.0.3
 //! ```
 //!
-//! [`crate::Ranks::hosts`] runs the body of a test on such hosts.
+//! [`crate::Ranks::hosts`] runs the body of a test on such hosts. Where lines are to be slow and lose some of what is sent
+//! ([`Hosts::make_in`]), their two ends are devices of a relay of this process in place of a veth pair.
 //!
 //! Guaranteed: the names are of this process, and nothing is made in its own namespace, so that tests at the same time, or
 //! the machine's own network, are not in each other's way. All is removed when the value is dropped; what a killed test
@@ -27,6 +28,7 @@ use armci_core::job;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::place::AGENT;
+use crate::relay::{Relay, Weather};
 
 /// What all names begin with.
 const PREFIX: &str = "armci-";
@@ -38,6 +40,8 @@ const NAMESPACES: &str = "/run/netns";
 pub struct Hosts {
     family: String,
     names: Vec<String>,
+    /// One a host, if there are any.
+    relays: Vec<Relay>,
 }
 
 impl Hosts {
@@ -47,19 +51,35 @@ impl Hosts {
     /// If the machine allows namespaces but no network in them.
     #[must_use]
     pub fn make(hosts: usize) -> Option<Self> {
+        Self::make_in(hosts, None)
+    }
+
+    /// The same, with lines in such weather. Nothing, with a line on standard error, also where relays are not allowed.
+    ///
+    /// # Panics
+    /// If the machine allows namespaces but no network in them.
+    #[must_use]
+    pub fn make_in(hosts: usize, weather: Option<Weather>) -> Option<Self> {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         remove_left_behind();
         let family = format!("{PREFIX}{}-{}-", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let made = Self { names: (0..hosts).map(|host| format!("{family}h{host}")).collect(), family };
+        let names = (0..hosts).map(|host| format!("{family}h{host}")).collect();
+        let mut made = Self { names, family, relays: Vec::new() };
         if let Err(why) = ip(&["netns", "add", &made.hub()]) {
             eprintln!("SKIPPED: this machine may not make network namespaces, which stand for hosts here: {why}");
             return None;
         }
-        made.connect();
+        if let Err(why) = made.connect(weather) {
+            eprintln!(
+                "SKIPPED: this machine may not make devices whose frames a program sees (TAP), which lines with delay and loss are here: {why}"
+            );
+            return None;
+        }
         Some(made)
     }
 
-    fn connect(&self) {
+    /// An error is why a relay cannot be made.
+    fn connect(&mut self, weather: Option<Weather>) -> Result<(), String> {
         let hub = self.hub();
         let within = |namespace: &str, words: &[&str]| {
             let all = [&["-n", namespace], words].concat();
@@ -72,12 +92,18 @@ impl Hosts {
         for (host, name) in self.names.iter().enumerate() {
             let line = line(host);
             ip(&["netns", "add", name]).unwrap_or_else(|why| panic!("ip netns add {name}: {why}"));
-            within(&hub, &["link", "add", &line, "type", "veth", "peer", "name", "eth", "netns", name]);
+            match weather {
+                Some(weather) => {
+                    self.relays.push(Relay::join((&hub, &line), (name, "eth"), weather, host as u64)?);
+                }
+                None => within(&hub, &["link", "add", &line, "type", "veth", "peer", "name", "eth", "netns", name]),
+            }
             within(&hub, &["link", "set", "dev", &line, "master", "bridge0", "up"]);
             within(name, &["link", "set", "dev", "lo", "up"]);
             within(name, &["link", "set", "dev", "eth", "up"]);
             within(name, &["address", "add", &format!("{}/24", self.address(host)), "dev", "eth"]);
         }
+        Ok(())
     }
 
     /// The hosts' names.
@@ -102,6 +128,12 @@ impl Hosts {
     #[must_use]
     pub fn address(&self, host: usize) -> String {
         address(host + 2)
+    }
+
+    /// All addresses.
+    #[must_use]
+    pub fn network(&self) -> String {
+        format!("{}/24", address(0))
     }
 
     /// The address of the hub.
@@ -129,21 +161,41 @@ impl Hosts {
     /// # Panics
     /// If the hub is gone, or `run` panics.
     pub fn within_hub<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
-        let hub = File::open(Self::file(&self.hub())).expect("the hub is there");
-        let entered = move || {
-            move_into_link_name_space(hub.as_fd(), Some(LinkNameSpaceType::Network))
-                .expect("whoever made it may enter");
-            run()
-        };
-        std::thread::scope(|scope| scope.spawn(entered).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        within(&self.hub(), run)
     }
 
-    /// For a job of this program: its own file is the agent, too, with these arguments.
-    pub(crate) fn of_this_program(&self, args: &[&str]) -> armci_core::Result<job::Hosts> {
+    /// For a job of any program: the agent is this test program, whose test `agent` calls
+    /// [`serve_if_agent`].
+    ///
+    /// # Errors
+    /// If this program's file is not known.
+    pub fn for_job(&self, agent: &str) -> armci_core::Result<job::Hosts> {
+        self.of_this_program(&["--exact", agent, "--nocapture"], false)
+    }
+
+    /// For a job of this program: its own file is the agent, too, with these arguments. Detached: what a remote shell has
+    /// started lives on without it, as on a real host.
+    pub(crate) fn of_this_program(&self, args: &[&str], detached: bool) -> armci_core::Result<job::Hosts> {
         let this = std::env::current_exe().map_err(|error| armci_core::Error::Job(error.to_string()))?;
+        let shell = if detached { "setsid -w ip netns exec" } else { "ip netns exec" };
         let agent = ["env".into(), format!("{AGENT}=1").into(), this.into_os_string()];
         let agent = agent.into_iter().chain(args.iter().map(OsString::from));
-        Ok(job::Hosts::list(&self.names.join(","))?.remote_shell(["ip", "netns", "exec"]).agent(agent))
+        Ok(job::Hosts::list(&self.names.join(","))?.remote_shell(shell.split(' ')).agent(agent))
+    }
+
+    /// The processes that live on these hosts, in words; nothing if there are none.
+    ///
+    /// # Panics
+    /// If nobody can be asked.
+    #[must_use]
+    pub fn processes(&self) -> Option<String> {
+        let of = |name: &String| {
+            let pids = Command::new("ip").args(["netns", "pids", name]).output().expect("ip can be run").stdout;
+            let command = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let pids = String::from_utf8_lossy(&pids).into_owned();
+            pids.split_whitespace().map(|pid| format!("{name} {pid} {:?}; ", command(pid))).collect::<String>()
+        };
+        Some(self.names.iter().map(of).collect::<String>()).filter(|all| !all.is_empty())
     }
 
     /// Takes a host's line down, as if its cable were pulled: whatever is sent either way is lost.
@@ -155,6 +207,44 @@ impl Hosts {
         ip(&["-n", &hub, "link", "set", "dev", &line, "down"])
             .unwrap_or_else(|why| panic!("taking {line} down: {why}"));
     }
+
+    /// Takes down the host's own end of its line: the host knows at once that nothing can be sent.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn unplug(&self, host: usize) {
+        let name = &self.names[host];
+        ip(&["-n", name, "link", "set", "dev", "eth", "down"])
+            .unwrap_or_else(|why| panic!("taking {name} down: {why}"));
+    }
+
+    /// From now on the relay of a host's line loses everything; both ends stay up, and nobody is told.
+    ///
+    /// # Panics
+    /// If its line is no relay.
+    pub fn lose(&self, host: usize) {
+        self.relays[host].cut();
+    }
+}
+
+/// Serves as the agent of a host and ends this process, if that is what it was started for ([`Hosts::for_job`]).
+pub fn serve_if_agent() {
+    if std::env::var_os(AGENT).is_some() {
+        std::process::exit(job::serve_as_agent());
+    }
+}
+
+/// Runs something on a thread of its own in a namespace.
+///
+/// # Panics
+/// If the namespace is gone, or `run` panics.
+pub(crate) fn within<T: Send>(namespace: &str, run: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(Hosts::file(namespace)).expect("the namespace is there");
+    let entered = move || {
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("whoever made it may enter");
+        run()
+    };
+    std::thread::scope(|scope| scope.spawn(entered).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Drop for Hosts {
@@ -199,6 +289,8 @@ fn ip(words: &[&str]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::UdpSocket;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn hosts_reach_each_other_and_leave_nothing() {
@@ -218,5 +310,36 @@ mod tests {
         assert!(hub.exists() && name.exists());
         drop(hosts);
         assert!(!hub.exists() && !name.exists());
+    }
+
+    #[test]
+    fn a_relayed_line_is_late_and_loses_what_it_is_told_to() {
+        let delay = Duration::from_millis(20);
+        let weather = Weather { delay, jitter: Duration::from_millis(5), loss: 30.0 };
+        let Some(hosts) = Hosts::make_in(2, Some(weather)) else { return };
+        let socket =
+            |host: usize| within(&hosts.names()[host], || UdpSocket::bind((hosts.address(host).as_str(), 0)).unwrap());
+        let (here, there) = (socket(0), socket(1));
+        let to = there.local_addr().unwrap();
+        there.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        // Until the neighbour is known, whatever is sent waits for that: it may be lost, too.
+        let mut word = [0; 8];
+        let known = (0..20).any(|_| here.send_to(&[0; 8], to).is_ok() && there.recv(&mut word).is_ok());
+        assert!(known);
+        while there.recv(&mut word).is_ok() {}
+        let begin = Instant::now();
+        (1..=400u64).for_each(|number| assert_eq!(here.send_to(&number.to_le_bytes(), to).unwrap(), 8));
+        let (mut last, mut count) = (0, 0);
+        while there.recv(&mut word).is_ok() {
+            assert!(begin.elapsed() >= 2 * delay, "two lines lie between");
+            let number = u64::from_le_bytes(word);
+            assert!(number > last, "{number} after {last}");
+            (last, count) = (number, count + 1);
+        }
+        // 49 of a hundred come through.
+        assert!((120..280).contains(&count), "{count} of 400");
+        hosts.lose(1);
+        here.send_to(&[1; 8], to).unwrap();
+        assert!(there.recv(&mut word).is_err());
     }
 }

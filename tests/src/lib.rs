@@ -36,14 +36,17 @@
 //! ([`Ranks::timeout`]). Works under `cargo test` and `cargo nextest`.
 
 pub mod hosts;
+pub mod launched;
 pub mod numbers;
 mod place;
 mod ranks;
+pub mod relay;
+pub mod sample;
 pub mod sockets;
 pub mod spread;
 
 pub use armci_core::job::{Failure, Outcome};
-pub use ranks::Ranks;
+pub use ranks::{Ranks, at_work};
 
 use armci_core::World;
 

@@ -4,14 +4,18 @@
 //! never found it, because the test's name was not what the test harness calls it, would exit with
 //! 0 too); a rank never runs code of the test behind its body.
 
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use armci_core::World;
 use armci_core::job::{self, Job, Outcome};
 
 use crate::hosts::Hosts;
 use crate::place;
+use crate::relay::Weather;
 
 /// What a rank writes to standard output when its body has returned.
 const DONE: &str = "armci-test: body done";
@@ -22,6 +26,8 @@ pub struct Ranks {
     ranks: usize,
     nodes: usize,
     hosts: usize,
+    weather: Option<Weather>,
+    strike: Option<fn(&Hosts)>,
     env: Vec<(String, String)>,
     timeout: Duration,
 }
@@ -38,7 +44,15 @@ impl Ranks {
             Ok(nodes @ 1..) => nodes,
             _ => panic!("TEST_NODES={nodes}: it is a number of nodes, from 1 on"),
         });
-        Self { ranks, nodes: ranks.clamp(1, nodes), hosts: 0, env: Vec::new(), timeout: Duration::from_secs(60) }
+        Self {
+            ranks,
+            nodes: ranks.clamp(1, nodes),
+            hosts: 0,
+            weather: None,
+            strike: None,
+            env: Vec::new(),
+            timeout: Duration::from_secs(60),
+        }
     }
 
     /// Splits the ranks into so many virtual nodes. Where nothing joins nodes, such a job is skipped, and a line says so
@@ -52,8 +66,24 @@ impl Ranks {
     /// Puts the ranks onto so many hosts, which are network namespaces ([`Hosts`]), each a node. Where the machine allows
     /// none, the job does not run, and a line on standard error says so.
     #[must_use]
-    pub fn hosts(mut self, hosts: usize) -> Self {
-        self.hosts = hosts;
+    pub fn hosts(self, hosts: usize) -> Self {
+        // Whatever `TEST_NODES` says.
+        Self { hosts, nodes: 1, ..self }
+    }
+
+    /// The lines of those hosts are in such weather.
+    #[must_use]
+    pub fn weather(mut self, weather: Weather) -> Self {
+        self.weather = Some(weather);
+        self
+    }
+
+    /// Does this to the hosts once a rank has called [`at_work`]. The job's remote shells are such that what they started
+    /// does not end with them, and what the launcher says is in the outcome's standard error. Whatever of the job is left
+    /// on a host [`GONE`] after the strike fails the test.
+    #[must_use]
+    pub fn strike(mut self, strike: fn(&Hosts)) -> Self {
+        self.strike = Some(strike);
         self
     }
 
@@ -176,11 +206,11 @@ impl Ranks {
     fn start(&self, test: &str, number: usize) -> Option<Outcome> {
         // `--include-ignored`: whoever started an ignored test meant it.
         let args = ["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"];
-        let hosts = if self.hosts == 0 { None } else { Some(Hosts::make(self.hosts)?) };
+        let hosts = if self.hosts == 0 { None } else { Some(Hosts::make_in(self.hosts, self.weather)?) };
         let job = Job::this_program(self.ranks)
             .and_then(|job| job.nodes(self.nodes))
             .and_then(|job| match &hosts {
-                Some(hosts) => job.hosts(hosts.of_this_program(&args)?),
+                Some(hosts) => job.hosts(hosts.of_this_program(&args, self.strike.is_some())?),
                 None => Ok(job),
             })
             .map(|job| job.only_args(args))
@@ -188,11 +218,14 @@ impl Ranks {
             .map(|job| {
                 job.env(place::JOB, number.to_string()).tag_output(true).capture_stdout(true).capture_stderr(true)
             })
-            .map(|job| job.quiet(true).no_input(true).timeout(self.timeout));
-        let run = || job.and_then(|job| job.run());
-        let outcome = match &hosts {
-            Some(hosts) => hosts.within_hub(run),
-            None => run(),
+            .map(|job| job.quiet(self.strike.is_none()).no_input(true).timeout(self.timeout));
+        let run = |job: armci_core::Result<Job>| job.and_then(|job| job.run());
+        let outcome = match (&hosts, self.strike) {
+            (Some(hosts), Some(strike)) => {
+                struck(hosts, strike, |sign| hosts.within_hub(|| run(job.map(|job| job.env(SIGN, sign)))))
+            }
+            (Some(hosts), None) => hosts.within_hub(|| run(job)),
+            (None, _) => run(job),
         };
         Some(outcome.unwrap_or_else(|error| panic!("job {number} of test `{test}` cannot be started: {error}")))
     }
@@ -218,6 +251,49 @@ impl Ranks {
         let errors = String::from_utf8_lossy(&outcome.stderr);
         format!("job {number} of test `{test}` ({} ranks{nodes}{settings}): {how}\n{written}{errors}", self.ranks)
     }
+}
+
+/// Tells a rank which file says that it is at work.
+const SIGN: &str = "ARMCI_TEST_SIGN";
+/// After this time nothing of a job is left on a host that was struck.
+pub const GONE: Duration = Duration::from_secs(20);
+
+/// Says, in a rank of a job with a [`Ranks::strike`], that it may happen.
+///
+/// # Panics
+/// If the file that says so cannot be written.
+pub fn at_work() {
+    if let Some(sign) = std::env::var_os(SIGN) {
+        File::create(sign).expect("a sign can be given");
+    }
+}
+
+/// Runs a job, and strikes when the file that it is told exists; waits until nothing is left on the hosts.
+fn struck<T>(hosts: &Hosts, strike: fn(&Hosts), run: impl FnOnce(&Path) -> T) -> T {
+    let sign = std::env::temp_dir().join(format!("{}sign", hosts.hub()));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watch = || {
+            while !sign.exists() && !over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            strike(hosts);
+            Instant::now()
+        };
+        let watch = scope.spawn(watch);
+        let outcome = run(&sign);
+        over.store(true, Ordering::Relaxed);
+        let struck = watch.join().expect("hosts can be struck");
+        println!("the job ended {:?} after the strike", struck.elapsed());
+        // Fails if nobody gave the sign, of which the outcome tells more.
+        let _ = std::fs::remove_file(&sign);
+        while let Some(left) = hosts.processes() {
+            assert!(struck.elapsed() < GONE, "still there: {left}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        println!("nothing was left {:?} after it", struck.elapsed());
+        outcome
+    })
 }
 
 /// What the test harness in a rank writes about itself, and our own marks.

@@ -4,77 +4,12 @@
 use std::time::{Duration, Instant};
 
 use armci_core::job::Outcome;
-use armci_core::{Region, Strided, World};
+use armci_core::{Region, World};
 use tests::Ranks;
+use tests::sample::everything;
 
 /// Within this a job whose fabric is at fault has ended: the launcher has the first word for a second.
 const LIMIT: Duration = Duration::from_secs(8);
-
-/// Everybody does everything with everybody.
-fn everything(world: &World) {
-    let (me, size) = (world.rank(), world.size());
-    let handler = world.register(|delivery, reply| reply.set(&[&[7], delivery.payload].concat())).unwrap();
-    let region = world.allocate(8 * 30_000).unwrap();
-    let right = (me + 1) % size;
-    for len in [0, 1, 100, 2_016, 2_017, 9_001] {
-        let data: Vec<f64> = (0..len).map(|i| (me * 100_000 + i) as f64).collect();
-        world.put(&data, region.at(right, 3)).unwrap();
-        let mut got = vec![0.0; len];
-        world.get(region.at(right, 3), &mut got).unwrap();
-        assert_eq!(got, data, "put, then read back");
-        world.barrier().unwrap();
-        let left = (me + size - 1) % size;
-        world.get(region.at(me, 3), &mut got).unwrap();
-        assert!(
-            got.iter().enumerate().all(|(i, found)| *found == (left * 100_000 + i) as f64),
-            "as the left one put it"
-        );
-        world.barrier().unwrap();
-    }
-    // By short messages, by accesses, and by long messages.
-    for (row, rows) in [(3, 12), (700, 12), (200, 90)] {
-        let shape = Strided { counts: &[row, rows], local: &[row], remote: &[row + 50] };
-        let data: Vec<f64> = (0..row * rows).map(|i| (me + i) as f64).collect();
-        world.put_strided(&data, region.at(right, 5), &shape).unwrap();
-        let mut got = vec![0.0; row * rows];
-        world.get_strided(region.at(right, 5), &mut got, &shape).unwrap();
-        assert_eq!(got, data);
-        world.barrier().unwrap();
-    }
-    world.put(&[0.0; 19_000], region.at(me, 0)).unwrap();
-    world.barrier().unwrap();
-    for target in 0..size {
-        world.accumulate(0.5, &[1.0; 5_000], region.at(target, 0)).unwrap();
-        world.accumulate(0.25, &[1.0; 19_000], region.at(target, 0)).unwrap();
-        drop(world.accumulate_nb(0.25, vec![1.0; 19_000], region.at(target, 0)).unwrap().wait().unwrap());
-    }
-    world.barrier().unwrap();
-    let mut sums = [0.0; 19_000];
-    world.get(region.at(right, 0), &mut sums).unwrap();
-    let sum_at = |at| if at < 5_000 { size as f64 } else { 0.5 * size as f64 };
-    assert!(sums.iter().enumerate().all(|(at, sum)| *sum == sum_at(at)));
-    for len in [0, 50, 5_000] {
-        let payload = vec![me as u8; len];
-        assert_eq!(world.request(right, handler, &payload).unwrap(), [&[7], &payload[..]].concat());
-    }
-    // A hundred small puts under way, and a counter behind them.
-    world.barrier().unwrap();
-    world.put_value(0i64, region.at(me, 20_000)).unwrap();
-    world.barrier().unwrap();
-    for number in 0..100 {
-        world.put_value((me * 1_000 + number) as i64, region.at(right, 21_000 + number)).unwrap();
-    }
-    (0..50).for_each(|_| world.add(region.at::<i64>(0, 20_000), 1).unwrap());
-    world.fence_all().unwrap();
-    world.barrier().unwrap();
-    assert_eq!(world.get_value::<i64>(region.at(0, 20_000)).unwrap(), 50 * size as i64);
-    for number in 0..100 {
-        let found = world.get_value::<i64>(region.at(right, 21_000 + number)).unwrap();
-        assert_eq!(found, (me * 1_000 + number) as i64);
-    }
-    world.barrier().unwrap();
-    world.free(region).unwrap();
-}
 
 /// Does everything, over a fabric with these faults.
 fn in_spite_of(faults: &str) {

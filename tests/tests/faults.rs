@@ -33,7 +33,9 @@ fn others_wait_for<P>(progress: &str, prepare: impl FnOnce(&World) -> P, wait: i
     let failure = outcome.failed.expect("a rank failed");
     assert_eq!(failure.rank, 1);
     assert!(failure.reason.contains("SIGKILL"), "{}", failure.reason);
-    assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
+    // Between nodes a job begins later, and who sees a broken connection leaves its launcher the first word for a second.
+    let limit = if std::env::var_os("TEST_NODES").is_some() { 8 } else { 2 };
+    assert!(started.elapsed() < Duration::from_secs(limit), "took {:?}", started.elapsed());
 }
 
 #[test]

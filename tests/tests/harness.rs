@@ -41,7 +41,7 @@ fn an_expected_failure_is_an_outcome() {
 #[test]
 fn a_failed_rank_fails_the_test_and_is_named() {
     let said = complaint(|| {
-        Ranks::new(2).env("WHY", "because").run_bare(|| std::process::abort());
+        Ranks::new(2).on_one_node().env("WHY", "because").run_bare(|| std::process::abort());
     });
     for part in ["a_failed_rank_fails_the_test_and_is_named", "(2 ranks, WHY=because)", "killed by signal 6 (SIGABRT)"]
     {

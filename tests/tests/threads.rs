@@ -108,11 +108,13 @@ fn contexts_are_given_out_again() {
         let place = region.at::<i64>(0, 0);
         world.put_value(0i64, region.at(world.rank(), 0)).unwrap();
         world.barrier().unwrap();
-        for _ in 0..200 {
+        // Between nodes each comes with an endpoint, for which the provider fills megabytes; numbers go round all the same.
+        let rounds = if world.nodes() == 1 { 200 } else { 20 };
+        for _ in 0..rounds {
             on_threads(world, |world, _| world.accumulate(1i64, &[1], place));
         }
         world.barrier().unwrap();
-        assert_eq!(world.get_value(place).unwrap(), 2 * 200 * THREADS as i64);
+        assert_eq!(world.get_value(place).unwrap(), 2 * rounds * THREADS as i64);
         world.barrier().unwrap();
     });
 }

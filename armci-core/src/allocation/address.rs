@@ -40,6 +40,17 @@ impl World {
         self.address_of(region.at::<u8>(rank, 0))
     }
 
+    /// [`World::address`] where memory can be touched by it: nothing if `rank` is on another node, where the address means
+    /// something else, or nothing.
+    ///
+    /// # Errors
+    /// As [`World::address`].
+    pub fn near_address(&self, region: &Region, rank: usize) -> Result<Option<*mut u8>> {
+        let members = region.separate.as_ref().map_or(self.size(), Separate::members);
+        let far = rank < members && self.node().slot_of(region.at::<u8>(rank, 0).rank()).is_none();
+        if far { self.own(region).map(|_| None) } else { self.address(region, rank).map(Some) }
+    }
+
     /// [`World::address`] of every rank that the region was allocated over. Collective over them: where parts lie apart on
     /// several nodes, each tells the others. (The table of `ARMCI_Malloc`.)
     ///

@@ -75,6 +75,11 @@ pub(super) trait Duty {
         false
     }
 
+    /// Whether somebody who has ended may still be heard: his last words may be on their way.
+    fn listens(&self) -> bool {
+        false
+    }
+
     /// All members have ended well.
     fn all_done(&mut self) {}
 }

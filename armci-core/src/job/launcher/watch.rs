@@ -171,7 +171,9 @@ impl<'a, D: Duty> Watch<'a, D> {
 
     /// Serves the job until every member has ended and been reaped.
     pub(super) fn until_the_end(mut self) -> Result<Outcome> {
-        while self.members.iter().any(|member| member.ending.is_none()) {
+        while self.members.iter().any(|member| member.ending.is_none())
+            || (self.phase == Phase::Running && self.duty.listens())
+        {
             let ready = self.sleep()?;
             self.serve(&ready);
             self.keep_deadlines();

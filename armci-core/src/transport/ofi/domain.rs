@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
 use super::faults::{Asked, Faults};
@@ -51,6 +52,8 @@ pub(super) struct Domain {
     fabric: Arc<Object<abi::Fabric>>,
     offer: Arc<Infos>,
     library: Library,
+    /// Addresses that were taken in, less those that were given back.
+    held: AtomicUsize,
     waits: bool,
     /// Whether a write can be asked to be complete only when it is there.
     delivers: bool,
@@ -112,8 +115,9 @@ impl Domain {
         let (domain, addresses) = Self::parts(library, &fabric, &offer, ranks)?;
         let delivers = delivers && !faults.lacks_delivery;
         let faults = faults.clone();
+        let held = AtomicUsize::new(0);
         let mut opened =
-            Domain { addresses, domain, fabric, offer, library, waits: true, delivers, faults, rank, ranks };
+            Domain { addresses, domain, fabric, offer, library, held, waits: true, delivers, faults, rank, ranks };
         opened.waits = !opened.faults.lacks_wait && opened.queue(abi::WAIT_FD).is_ok();
         Ok((opened, why))
     }
@@ -126,7 +130,8 @@ impl Domain {
         let Domain { library, waits, delivers, rank, ranks, .. } = *self;
         let (fabric, offer, faults) = (self.fabric.clone(), self.offer.clone(), self.faults.clone());
         let (domain, addresses) = Self::parts(library, &fabric, &offer, ranks)?;
-        Ok(Domain { addresses, domain, fabric, offer, library, waits, delivers, faults, rank, ranks })
+        let held = AtomicUsize::new(0);
+        Ok(Domain { addresses, domain, fabric, offer, library, held, waits, delivers, faults, rank, ranks })
     }
 
     fn parts(
@@ -283,7 +288,26 @@ impl Domain {
             let av = self.addresses.as_ptr();
             ((*self.addresses.get().ops).insert)(av, room.as_ptr().cast(), 1, &mut inserted, 0, ptr::null_mut())
         };
-        if count == 1 { Ok(inserted) } else { Err(Error::Fabric(self.refuses("an address", count))) }
+        if count != 1 {
+            return Err(Error::Fabric(self.refuses("an address", count)));
+        }
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Ok(inserted)
+    }
+
+    /// Gives an address back, to which nothing is on its way.
+    pub(super) fn remove(&self, mut address: u64) {
+        // SAFETY: FABRIC-ABI; it was inserted, and is used no more.
+        let code = unsafe { ((*self.addresses.get().ops).remove)(self.addresses.as_ptr(), &mut address, 1, 0) };
+        match code {
+            0 => drop(self.held.fetch_sub(1, Ordering::Relaxed)),
+            code => tracing::warn!("{}", self.refuses("to forget an address", code)),
+        }
+    }
+
+    /// How many addresses the provider keeps for this rank.
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     fn refuses(&self, what: &str, code: c_int) -> String {

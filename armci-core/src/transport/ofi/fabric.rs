@@ -175,6 +175,11 @@ impl Fabric {
         &self.addresses[rank * self.address_len..][..self.address_len]
     }
 
+    /// How many addresses of others' endpoints the provider keeps for the service endpoint.
+    pub(crate) fn addresses_held(&self) -> usize {
+        self.domain.held()
+    }
+
     /// How others reach a part of a region of this rank; `None` if they cannot.
     pub(crate) fn export(&self, service: &Endpoint, id: RegionId, part: Part) -> Option<Access> {
         if id.is_registered() {

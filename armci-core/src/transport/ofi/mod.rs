@@ -21,12 +21,14 @@
 //! a provider's atomics would not exclude them.
 
 pub mod abi;
+mod askers;
 mod bulk;
 mod dispositions;
 mod domain;
 mod endpoint;
 mod fabric;
 mod faults;
+pub mod fuzzed;
 mod landings;
 mod library;
 mod line;

@@ -14,13 +14,14 @@
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
+use super::askers::Askers;
 use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
 use super::landings::{Job, LANDINGS, Landings, Stage};
@@ -70,10 +71,11 @@ struct State {
     unsent: VecDeque<(usize, usize, u64, usize)>,
     /// To which rank each packet goes.
     rank_of: [usize; REPLIES],
+    /// To which endpoint, while it is on its way.
+    goes_to: [u64; REPLIES],
     /// Ranks whose memory was reached through their service endpoints.
     names: Names,
-    /// Who has asked before, and what the provider calls its endpoint.
-    askers: HashMap<(u32, u16), (Vec<u8>, u64)>,
+    askers: Askers,
 }
 
 // SAFETY: SERVICE-OWNER: one thread at a time, one after the other; the rest is boxes and what is safe for threads.
@@ -123,8 +125,9 @@ impl Reception {
             free: (0..REPLIES).collect(),
             unsent: VecDeque::with_capacity(REPLIES),
             rank_of: [0; REPLIES],
+            goes_to: [abi::ADDR_UNSPEC; REPLIES],
             names: Names::default(),
-            askers: HashMap::new(),
+            askers: Askers::default(),
         };
         let reception = Reception {
             endpoint,
@@ -268,14 +271,15 @@ impl Reception {
 
     fn free_packet(&self, state: &mut State, packet: usize) {
         state.free.push(packet);
+        state.goes_to[packet] = abi::ADDR_UNSPEC;
         self.answering.store(REPLIES - state.free.len(), Ordering::Release);
     }
 
-    /// Takes a packet for a reply to this rank.
-    fn take_packet(&self, state: &mut State, rank: usize) -> Option<usize> {
+    /// Takes a packet for a reply to this endpoint of a rank.
+    fn take_packet(&self, state: &mut State, rank: usize, endpoint: u64) -> Option<usize> {
         let packet = state.free.pop()?;
         self.answering.store(REPLIES - state.free.len(), Ordering::Release);
-        state.rank_of[packet] = rank;
+        (state.rank_of[packet], state.goes_to[packet]) = (rank, endpoint);
         Some(packet)
     }
 
@@ -305,7 +309,7 @@ impl Reception {
         if let Some(place) = request.place {
             return self.land(state, (buffer, len), &request, address, &place, serve);
         }
-        let Some(reply) = self.take_packet(state, request.asker.rank as usize) else { return Fate::Dropped };
+        let Some(reply) = self.take_packet(state, request.asker.rank as usize, address) else { return Fate::Dropped };
         let data = self.packet(BUFFERS + reply).wrapping_add(HEAD);
         let done = serve(&incoming(&request, request.payload, data, STAGING_BYTES));
         self.reply(state, reply, request.asker, address, done, false);
@@ -330,7 +334,7 @@ impl Reception {
             state.unlanded.push_back((buffer, packet));
             return Fate::Kept;
         };
-        let Some(reply) = self.take_packet(state, rank) else { unreachable!("looked at before a request is") };
+        let Some(reply) = self.take_packet(state, rank, address) else { unreachable!("looked at before a request is") };
         let endpoint = match place.through {
             Through::Line => address,
             Through::Service => state.names.of(rank, self.fabric.domain(), &self.fabric),
@@ -417,23 +421,13 @@ impl Reception {
 
     /// What the provider calls the endpoint of whoever asks.
     fn address(&self, state: &mut State, asker: Asker, address: &[u8]) -> Option<u64> {
-        let key = (asker.rank, asker.context);
-        if let Some((known, name)) = state.askers.get(&key)
-            && known == address
-        {
-            return Some(*name);
-        }
-        // A context's number may be another thread's by now.
-        match self.fabric.domain().insert(address) {
-            Ok(name) => {
-                state.askers.insert(key, (address.to_vec(), name));
-                Some(name)
-            }
-            Err(error) => {
-                tracing::warn!("a request of rank {} is dropped, since it cannot be answered: {error}", asker.rank);
-                None
-            }
-        }
+        let domain = self.fabric.domain();
+        let name = state.askers.name(domain, asker, address);
+        state.askers.tidy(domain, |retired| state.goes_to.contains(&retired));
+        let dropped = |error| {
+            tracing::warn!("a request of rank {} is dropped, since it cannot be answered: {error}", asker.rank);
+        };
+        name.map_err(dropped).ok()
     }
 
     /// Begins and sends what waits for that, as far as the provider takes it.

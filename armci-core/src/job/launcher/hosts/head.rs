@@ -75,6 +75,8 @@ struct Host {
     done: bool,
     /// Nobody can be reached there any more.
     lost: bool,
+    /// Its remote shell has ended, and its line has not: how long its last words may take to come.
+    last_by: Option<Instant>,
     feed: Feed,
 }
 
@@ -189,7 +191,7 @@ impl Host {
     fn new(name: &str, ranks: Range<usize>) -> Self {
         let name = name.to_owned();
         let feed = Feed::default();
-        Self { name, ranks, line: None, place: None, asked: None, done: false, lost: false, feed }
+        Self { name, ranks, line: None, place: None, asked: None, done: false, lost: false, last_by: None, feed }
     }
 
     /// Its name and its ranks, for people.
@@ -200,6 +202,11 @@ impl Host {
         } else {
             format!("host {} (ranks {first} to {last})", self.name)
         }
+    }
+
+    /// Whether its agent may still say how its ranks have ended.
+    fn may_be_heard(&self) -> bool {
+        !self.done && !self.lost && self.line.as_ref().is_some_and(|line| line.socket().is_some())
     }
 
     fn send(&mut self, bytes: &Rc<[u8]>) {
@@ -467,11 +474,18 @@ impl Duty for Head {
                 return Some(verdict);
             }
         }
+        // A process here ends before what its agent has said there comes over a network.
+        let host = &mut self.hosts[member];
+        host.last_by = host.may_be_heard().then(|| Instant::now() + SILENCE);
         None
     }
 
+    fn listens(&self) -> bool {
+        self.hosts.iter().any(Host::may_be_heard)
+    }
+
     fn judge(&self, members: &[Member], ended: &[usize]) -> Option<Verdict> {
-        let host = *ended.iter().find(|host| !self.hosts[**host].done)?;
+        let host = *ended.iter().find(|host| !self.hosts[**host].done && !self.hosts[**host].may_be_heard())?;
         let (how, shell) = (members[host].ending?, &self.remote_shell);
         let host = &self.hosts[host];
         let reason = match &host.line {
@@ -490,12 +504,21 @@ impl Duty for Head {
 
     fn deadline(&self) -> Option<Instant> {
         let strangers = self.strangers.iter().map(|stranger| stranger.until);
-        strangers.chain((!self.started).then_some(self.call_by)).min()
+        let last = self.hosts.iter().filter(|host| host.may_be_heard()).filter_map(|host| host.last_by);
+        strangers.chain((!self.started).then_some(self.call_by)).chain(last).min()
     }
 
     fn overdue(&mut self) -> Option<Verdict> {
         let now = Instant::now();
         self.strangers.retain(|stranger| stranger.until > now);
+        let silent = |host: &Host| host.may_be_heard() && host.last_by.is_some_and(|by| by <= now);
+        if let Some(host) = self.hosts.iter().position(silent) {
+            let reason = format!(
+                "the remote shell to its agent ({} {}) has ended, and the agent has not said how its ranks have",
+                self.remote_shell, self.hosts[host].name
+            );
+            return Some(self.blame(host, 1, &reason));
+        }
         if self.started || now < self.call_by {
             return None;
         }
