@@ -18,14 +18,15 @@ const KNOWN: [(&str, &str); 18] = [
     ("acc_262144", LOCK),
     ("far_get_8", DESCRIPTOR),
     ("far_put_8_flow", DESCRIPTOR),
-    ("far_put_1m", DESCRIPTOR),
-    ("far_get_1m", DESCRIPTOR),
+    ("far_put_1m", STREAM),
+    ("far_get_1m", STREAM),
     ("far_put_rows", PACKED),
     ("far_get_rows", PACKED),
-    ("far_acc_1m_busy", PACKED),
+    ("far_acc_1m_busy", ADDED),
     (
         "far_scf_share",
-        "a progress thread that shares its core with a computing rank waits for a slice of the scheduler now and then",
+        "without threads a rank calls in after each task, so a number waits for half a task; with them it waits for the \
+         accumulates sent before it, for a wake-up beside a computation, and now and then for the scheduler's next tick",
     ),
 ];
 
@@ -38,8 +39,11 @@ const LOCK: &str = "the atomic that takes the elements' lock drains the pipeline
 const DESCRIPTOR: &str = "a thread of ours can sleep over its queue, and the descriptor that this takes costs the bare \
                           program as much (see the figure beside the bare program that could sleep)";
 
-const PACKED: &str = "goes by messages: packed, sent, unpacked and answered piece by piece, none of which one long transfer \
-                      needs";
+const STREAM: &str = "the signals of a queue that a thread can sleep over cost a system call or two for each transfer; one at a \
+                      time is faster than the bare program's";
+const PACKED: &str = "packing and unpacking take the processors with which TCP copies: each row of 64 bytes is a cache line of \
+                      its own, of memory that does not fit the second cache";
+const ADDED: &str = "the target's processor adds one piece after it has received it and before it receives the next";
 
 /// Rows that lean on how fast a line passes between the cores, without a limit that does so too.
 const BY_DISTANCE: [&str; 6] = ["barrier_2", "am_request", "am_flood", "acc_1m_am", "add_spread", "allocate_free"];

@@ -265,8 +265,15 @@ impl Advance for Service {
     }
 
     fn park(&self) {
+        let may_spin = self.may_spin();
+        if may_spin && self.transport.is_busy() && !self.stopping.load(Ordering::Acquire) {
+            return;
+        }
         let awake = || self.has_work() || self.stopping.load(Ordering::Acquire);
         self.transport.sleep_as_server_unless(awake);
+        if !may_spin {
+            self.transport.give_way();
+        }
     }
 
     fn may_spin(&self) -> bool {

@@ -42,6 +42,15 @@ pub(super) struct Plane {
     pub whole: usize,
 }
 
+/// Evenly spaced rows: so many bytes each, so far apart on either side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) row: usize,
+    pub(crate) rows: usize,
+    pub(crate) dst_stride: usize,
+    pub(crate) src_stride: usize,
+}
+
 impl Patch {
     /// A patch of rows of `counts[0]` bytes; level `l` repeats what is below it `counts[l + 1]` times, its starts
     /// `dst_strides[l]` and `src_strides[l]` bytes apart. A count of zero anywhere makes it empty.
@@ -137,6 +146,13 @@ impl Patch {
                 from = from.wrapping_add(plane.src_stride);
             }
         });
+    }
+
+    /// Calls `visit(dst, src, run)` for evenly spaced rows, all of the innermost level at a time.
+    pub(crate) fn for_each_run(&self, dst: *mut u8, src: *const u8, mut visit: impl FnMut(*mut u8, *const u8, &Run)) {
+        let Plane { row, rows, dst_stride, src_stride, .. } = self.plane();
+        let run = Run { row, rows, dst_stride, src_stride };
+        self.for_each_plane(dst, src, |to, from| visit(to, from, &run));
     }
 
     /// Calls `visit(offset, bytes)` once for each row of the target (if `dst`) or of the source, by its place from the

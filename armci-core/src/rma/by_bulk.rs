@@ -75,6 +75,8 @@ pub(super) unsafe fn send(
                 let buffer = origin.claim_bulk(line);
                 // SAFETY: LOCAL-PATCH; BULK-BUFFER: it was claimed, and a batch fits it.
                 unsafe { copy_patch(line.bulk_at(buffer), batch.local, &batch.packing()) };
+                // Meanwhile the target has asked for the one before, which leaves here only if somebody looks.
+                line.move_on();
                 (Origin::bulk_place(line, Errand::Fetch, through, buffer, batch.bytes()), Some(buffer))
             }
         };

@@ -72,6 +72,16 @@ impl Batch {
         continues
     }
 
+    /// Takes in as many of `more` rows behind its last as fit, so far apart; says how many.
+    fn extend_along(&mut self, more: usize, (remote, local): (usize, usize), limit: usize) -> usize {
+        if more == 0 || self.rows == 1 || (remote, local) != (self.remote_stride, self.local_stride) {
+            return 0;
+        }
+        let taken = more.min((limit / self.row).saturating_sub(self.rows));
+        self.rows += taken;
+        taken
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.row * self.rows
     }
@@ -110,23 +120,32 @@ pub(super) fn for_each_batch(
     // The remote side has no address here: the walk computes with its offsets.
     let remote = ptr::without_provenance_mut::<u8>(remote as usize);
     let mut pending: Option<Batch> = None;
-    let visit = |to: *mut u8, from: *const u8, row: usize| {
-        let (remote, local) = if outward { (to, from.cast_mut()) } else { (from.cast_mut(), to) };
-        let mut done = 0;
-        while done < row {
-            let piece = (row - done).min(limit);
-            let (remote, local) = (remote as u64 + done as u64, local.wrapping_add(done));
-            if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, piece, limit))
-                && let Some(full) = pending.replace(Batch::new(remote, local, piece))
-            {
-                send(full);
-            }
-            done += piece;
+    let mut take = |remote: u64, local: *mut u8, row: usize, more: usize, strides: (usize, usize)| {
+        if !pending.as_mut().is_some_and(|batch| batch.extend(remote, local, row, limit))
+            && let Some(full) = pending.replace(Batch::new(remote, local, row))
+        {
+            send(full);
         }
+        pending.as_mut().map_or(0, |batch| batch.extend_along(more, strides, limit))
     };
     let (to, from) = if outward { (remote, local) } else { (local, remote) };
-    // SAFETY: `visit` only computes with the pointers.
-    unsafe { patch.for_each_row(to, from, visit) };
+    patch.for_each_run(to, from, |to, from, run| {
+        let (remote, local, strides) = if outward {
+            (to as u64, from.cast_mut(), (run.dst_stride, run.src_stride))
+        } else {
+            (from as u64, to, (run.src_stride, run.dst_stride))
+        };
+        let mut taken = 0;
+        while taken < run.rows {
+            let (remote, local) = (remote + (taken * strides.0) as u64, local.wrapping_add(taken * strides.1));
+            for done in (0..run.row).step_by(limit) {
+                let piece = (run.row - done).min(limit);
+                let more = if run.row <= limit { run.rows - taken - 1 } else { 0 };
+                taken += take(remote + done as u64, local.wrapping_add(done), piece, more, strides);
+            }
+            taken += 1;
+        }
+    });
     if let Some(last) = pending {
         send(last);
     }

@@ -9,8 +9,8 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -30,6 +30,17 @@ const NAP: Duration = Duration::from_micros(500);
 const LONG_NAP: Duration = Duration::from_millis(100);
 /// How long it sleeps while a reply waits for room, or while the provider says for no reason that something has come.
 const BRIEFLY: Duration = Duration::from_micros(50);
+
+/// After so many times in a row one has been kept from sleep for no reason, where others want the core, and where not.
+const SELDOM: u32 = 4;
+const OFTEN: u32 = 200;
+
+/// Woken by the fabric within this, the progress thread has slept too early. A round trip in which both sides have to be
+/// woken takes nearly as long, and would go on doing so.
+const SOON: Duration = Duration::from_micros(500);
+/// How long it stays awake then, at first and at most; each such time it is twice as long.
+const STAY: Duration = Duration::from_micros(200);
+const STAY_MAX: Duration = Duration::from_millis(2);
 
 /// What this process is joined by.
 #[derive(Debug, Clone)]
@@ -52,12 +63,51 @@ struct Far {
     period: Duration,
     /// What a waiting thread sleeps over, or one of the two below.
     pillow: AtomicI32,
+    vigil: Vigil,
 }
 
 /// No waiting thread sleeps, unless on the bell of its rank.
 const AWAKE: RawFd = -1;
 /// One sleeps for a while.
 const BLIND: RawFd = -2;
+
+/// How long the progress thread stays awake, where it may spin. Remote memory access is served by looking, and leaves no
+/// other trace; so how soon a sleep was ended tells how dense the traffic is.
+#[derive(Debug)]
+struct Vigil {
+    began: Instant,
+    /// Until when, and for how long, in nanoseconds; the former since then.
+    until: AtomicU64,
+    stay: AtomicU64,
+}
+
+impl Vigil {
+    fn new() -> Self {
+        Vigil { began: Instant::now(), until: AtomicU64::new(0), stay: AtomicU64::new(0) }
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Whether it is too early to sleep.
+    fn lasts(&self) -> bool {
+        self.now() < self.until.load(Ordering::Relaxed)
+    }
+
+    /// After a sleep since `slept`, which the fabric ended, or not.
+    fn judge(&self, slept: u64, by_fabric: bool) {
+        let now = self.now();
+        let early = by_fabric && now - slept < SOON.as_nanos() as u64;
+        let stay = match (early, self.stay.load(Ordering::Relaxed)) {
+            (false, _) => 0,
+            (true, 0) => STAY.as_nanos() as u64,
+            (true, before) => (2 * before).min(STAY_MAX.as_nanos() as u64),
+        };
+        self.stay.store(stay, Ordering::Relaxed);
+        self.until.store(now + stay, Ordering::Relaxed);
+    }
+}
 
 impl Wire {
     /// That of a node.
@@ -78,8 +128,11 @@ impl Wire {
     ) -> Result<Self> {
         let bell = node.mine().service_bell.open()?;
         let left_over = AtomicBool::new(false);
-        let pillow = AtomicI32::new(AWAKE);
-        Ok(Wire { far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period, pillow })), ..self })
+        let (pillow, vigil) = (AtomicI32::new(AWAKE), Vigil::new());
+        Ok(Wire {
+            far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period, pillow, vigil })),
+            ..self
+        })
     }
 
     /// What joins the nodes, if there are several.
@@ -102,6 +155,11 @@ impl Wire {
     /// Whether something that has come from other nodes was left, or could not be answered yet.
     pub(crate) fn has_left_over(&self) -> bool {
         self.far.as_ref().is_some_and(|far| far.left_over.load(Ordering::Relaxed))
+    }
+
+    /// Whether the progress thread, where it may spin, had better not sleep yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| far.vigil.lasts())
     }
 
     /// Whether all replies have gone to other nodes.
@@ -141,8 +199,8 @@ impl Wire {
         let descriptors = [line.and_then(ofi::Line::descriptor), reception.and_then(ofi::Reception::descriptor)];
         let blind = (line.is_some() && descriptors[0].is_none()) || (serves && descriptors[1].is_none());
         if !quiet {
-            let kept_awake = |line: &ofi::Line| line.is_kept_awake();
-            if line.is_some_and(kept_awake) || reception.is_some_and(ofi::Reception::is_kept_awake) {
+            let kept_awake = [line.map(ofi::Line::kept_awake), reception.map(ofi::Reception::kept_awake)];
+            if kept_awake.into_iter().flatten().any(|times| times > OFTEN) {
                 sleep([].into_iter(), BRIEFLY);
             }
         } else {
@@ -154,6 +212,13 @@ impl Wire {
         }
     }
 
+    /// Sleeps briefly, as the progress thread, if the provider keeps it from sleeping: somebody else wants its core.
+    pub(crate) fn give_way(&self) {
+        if let Some(far) = self.far.as_ref().filter(|far| far.reception.kept_awake() > SELDOM) {
+            far.sleep_until_called(None, BRIEFLY);
+        }
+    }
+
     /// Whether what a thread of this rank that sleeps in a wait sleeps over has called it: between its waking and its
     /// running the progress thread may have their core. Of several such threads the last is looked at.
     pub(crate) fn has_called_waiter(&self) -> bool {
@@ -162,7 +227,7 @@ impl Wire {
             AWAKE => !far.node.mine().main_bell.is_awaited(),
             BLIND => false,
             // SAFETY: whatever it is by now, its number is only asked about.
-            over => sleep([unsafe { BorrowedFd::borrow_raw(over) }].into_iter(), Duration::ZERO),
+            over => sleep([unsafe { BorrowedFd::borrow_raw(over) }].into_iter(), Duration::ZERO).is_some(),
         }
     }
 }
@@ -173,11 +238,13 @@ impl Far {
         if self.left_over.load(Ordering::Relaxed) { BRIEFLY.min(limit) } else { limit }
     }
 
-    /// Sleeps until a neighbour rings, or something comes over `descriptor`.
-    fn sleep_until_called(&self, descriptor: Option<BorrowedFd<'_>>, limit: Duration) {
-        if sleep([self.bell.as_fd()].into_iter().chain(descriptor), limit) {
+    /// Sleeps until a neighbour rings, or something comes over `descriptor`; whether it was that.
+    fn sleep_until_called(&self, descriptor: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
+        let rung = sleep([self.bell.as_fd()].into_iter().chain(descriptor), limit);
+        if rung == Some(0) {
             doorbell::drain(self.bell.as_fd());
         }
+        rung == Some(1)
     }
 
     /// Sleeps as the progress thread.
@@ -185,7 +252,7 @@ impl Far {
         let door = &self.node.mine().service_bell;
         door.sleep_unless(ready, || {
             if !self.reception.may_sleep() {
-                if self.reception.is_kept_awake() {
+                if self.reception.kept_awake() > OFTEN {
                     self.sleep_until_called(None, BRIEFLY);
                 }
                 return;
@@ -202,19 +269,21 @@ impl Far {
                     }
                 }
             };
-            self.sleep_until_called(descriptor, limit);
+            let slept = self.vigil.now();
+            let by_fabric = self.sleep_until_called(descriptor, limit);
+            self.vigil.judge(slept, by_fabric);
         });
     }
 }
 
-/// Sleeps until one of these is readable, or this long; whether the first was.
-fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Duration) -> bool {
+/// Sleeps until one of these is readable, or this long; the first that is.
+fn sleep<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, limit: Duration) -> Option<usize> {
     let mut polled = Vec::with_capacity(2);
     polled.extend(descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
     // However it ends, whoever slept looks again.
     let _ = poll(&mut polled, Some(&limit));
-    polled.first().is_some_and(|first| !first.revents().is_empty())
+    polled.iter().position(|fd| !fd.revents().is_empty())
 }
 
 impl Transport for Wire {

@@ -91,9 +91,6 @@ pub(crate) struct Endpoint {
     faults: Option<Box<Faults>>,
 }
 
-/// So often in a row there may be something to take out whenever one wants to sleep.
-const IN_VAIN: u32 = 4;
-
 const AGAIN: isize = -11;
 const ERROR_AVAILABLE: isize = -259;
 /// A connection that the peer has left.
@@ -157,11 +154,11 @@ impl Endpoint {
         may
     }
 
-    /// Whether asking has been in vain for so long that another look will find nothing either. libfabric 1.17's tcp goes
-    /// on saying so for milliseconds (its issue 8947, mended in 1.19); who believed it would keep a core from the thread
-    /// that it waits for.
-    pub(super) fn is_kept_awake(&self) -> bool {
-        self.kept_awake.load(Ordering::Relaxed) > IN_VAIN
+    /// How often in a row the answer was no. Data may be flowing; or libfabric 1.17's tcp goes on saying so for
+    /// milliseconds (its issue 8947, mended in 1.19), and who believed it would keep a core from the thread that it
+    /// waits for.
+    pub(super) fn kept_awake(&self) -> u32 {
+        self.kept_awake.load(Ordering::Relaxed)
     }
 
     /// Whether tests want an attempt refused.

@@ -167,9 +167,9 @@ impl Line {
         self.endpoint.may_sleep()
     }
 
-    /// Whether it is no use to ask that again at once.
-    pub(crate) fn is_kept_awake(&self) -> bool {
-        self.endpoint.is_kept_awake()
+    /// How often in a row one might not.
+    pub(crate) fn kept_awake(&self) -> u32 {
+        self.endpoint.kept_awake()
     }
 
     fn block(&self) -> &ContextBlock {

@@ -35,7 +35,7 @@ pub(crate) const HEAD: usize = size_of::<Head>();
 pub(crate) const PLACE: usize = size_of::<PlaceWords>();
 /// Bytes that lie at a place at most: what is fetched, or stored, in one go. Packing, fetching and serving overlap by as
 /// much, and what is fetched is to be in the cache still when it is served.
-pub(crate) const BULK_BYTES: usize = 128 << 10;
+pub(crate) const BULK_BYTES: usize = 256 << 10;
 
 const _: () = assert!(PACKET_MAX <= 16 << 10, "an eager message of most providers");
 

@@ -153,9 +153,9 @@ impl Reception {
         self.endpoint.may_sleep()
     }
 
-    /// Whether it is no use to ask that again at once.
-    pub(crate) fn is_kept_awake(&self) -> bool {
-        self.endpoint.is_kept_awake()
+    /// How often in a row one might not.
+    pub(crate) fn kept_awake(&self) -> u32 {
+        self.endpoint.kept_awake()
     }
 
     /// How others reach a part of a region of this rank.
