@@ -7,7 +7,8 @@
 //!
 //! # Safety
 //! BULK-BUFFER: a buffer that is claimed belongs to whoever claimed it, and, while a request that names it is under way, to
-//! the target; they lie in one box, which is dropped after the endpoint.
+//! the target; they lie in one box, which is dropped after the endpoint, and stays for ever if a buffer is still claimed then:
+//! the target may be at it through the service endpoint, which ends later.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -23,6 +24,8 @@ use crate::job::random;
 
 /// Buffers of a context: as many as a target has landings.
 const BULKS: usize = 4;
+/// The bits of all of them.
+const ALL: u32 = (1 << BULKS) - 1;
 
 /// Registered memory of this process.
 #[derive(Debug)]
@@ -62,8 +65,11 @@ pub(super) struct Buffers {
 impl Drop for Buffers {
     fn drop(&mut self) {
         self.withdraw();
-        // SAFETY: BULK-BUFFER: it was a box, and nothing of it is under way.
-        drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
+        // A rank that has not left in order may have operations under way, which nobody waits for any more.
+        if self.free.get() == ALL {
+            // SAFETY: BULK-BUFFER: it was a box, and nothing of it is under way.
+            drop(unsafe { Box::from_raw(self.memory.as_ptr()) });
+        }
     }
 }
 
@@ -73,8 +79,8 @@ impl Buffers {
     /// # Errors
     /// What the provider has to say.
     pub(super) fn open(domain: &Domain, endpoint: &Endpoint, service: &Domain) -> Result<Self> {
-        let memory = NonNull::from(Box::leak(vec![0; BULKS * BULK_BYTES].into_boxed_slice()));
-        let mut buffers = Buffers { registered: None, served: None, memory, free: Cell::new((1 << BULKS) - 1) };
+        let mut buffers = Buffers::unregistered();
+        let memory = buffers.memory;
         // SAFETY: BULK-BUFFER.
         let register =
             |domain| unsafe { Registered::new(domain, endpoint, memory.as_ptr().cast(), BULKS * BULK_BYTES) };
@@ -83,6 +89,12 @@ impl Buffers {
             buffers.served = Some(register(service)?);
         }
         Ok(buffers)
+    }
+
+    /// Buffers that nobody reaches yet.
+    fn unregistered() -> Self {
+        let memory = NonNull::from(Box::leak(vec![0; BULKS * BULK_BYTES].into_boxed_slice()));
+        Buffers { registered: None, served: None, memory, free: Cell::new(ALL) }
     }
 
     /// Before an endpoint ends that memory is bound to.
@@ -135,5 +147,19 @@ impl Lent {
     /// `len` bytes of it, `offset` bytes behind its beginning, to be fetched while their owner stays in its call.
     pub(crate) fn place(&self, offset: usize, len: usize) -> Place {
         self.registered.place(Errand::Fetch, Through::Line, offset, len)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_claimed_once() {
+        let buffers = Buffers::unregistered();
+        let claimed: Vec<_> = std::iter::from_fn(|| buffers.claim()).collect();
+        assert_eq!(claimed, (0..BULKS).collect::<Vec<_>>());
+        buffers.release(2);
+        assert_eq!((buffers.claim(), buffers.claim()), (Some(2), None));
     }
 }

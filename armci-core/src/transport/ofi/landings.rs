@@ -62,8 +62,9 @@ pub(super) struct Landings {
 
 #[derive(Debug)]
 struct Memory {
-    buffers: Box<[u8]>,
+    // In this order they are dropped: what is registered stays until it is not.
     registered: Option<Object<abi::Mr>>,
+    buffers: Box<[u8]>,
 }
 
 impl Landings {
@@ -90,7 +91,7 @@ impl Landings {
                 // SAFETY: LANDING-MEMORY.
                 registered = Some(unsafe { domain.register(buffers.as_mut_ptr(), buffers.len(), key, endpoint)? });
             }
-            self.memory = Some(Memory { buffers, registered });
+            self.memory = Some(Memory { registered, buffers });
         }
         Ok(())
     }

@@ -47,12 +47,13 @@ pub(crate) struct Reception {
     // In this order they are dropped: first what uses the rest.
     endpoint: Endpoint,
     registered: Option<Object<abi::Mr>>,
+    /// Has the landings, and what they are registered as.
+    state: UnsafeCell<State>,
     /// Buffers for requests, then packets for replies.
     packets: Box<[u8]>,
     tokens: Box<[Token]>,
     fabric: Arc<Fabric>,
     descriptor: *mut std::ffi::c_void,
-    state: UnsafeCell<State>,
     /// Packets for replies that are not free.
     answering: AtomicUsize,
 }
