@@ -389,7 +389,8 @@ pub fn of_table(report: &Report) -> Vec<Record> {
 /// What a row is where it stands alone: under which heading, and what it is said to be like. What it is held against
 /// stands beside it there.
 fn in_full(row: &Row) -> String {
-    let short = |text: &'static str| text.split(" (").next().unwrap_or(text);
+    let against = |text: &str| [" (limit", " (peer"].iter().filter_map(|begin| text.find(begin)).min();
+    let short = |text: &'static str| against(text).map_or(text, |at| &text[..at]);
     let leans = |row: &Row| row.what.starts_with("  ") || short(row.what).contains("likewise");
     let what = short(row.what).trim();
     let Some(group) = groups().find(|group| group.rows.iter().any(|other| other.name == row.name)) else {
@@ -463,6 +464,8 @@ mod tests {
         assert!(note("table/add_served").starts_with("By message, served by a progress thread: fetch-add, owner"));
         let row = |name: &str| rows().find(|row| row.name == name).unwrap();
         assert_eq!(in_full(row("put_ptr_10000")), "Small: put 8 B by pointer: among 10,000");
+        assert_eq!(in_full(row("put_located_256")), "Small: put 8 B by (rank, address): among 256");
+        assert_eq!(in_full(row("far_get_8")), "Between nodes, over TCP on loopback, the target waits in a call: get 8 B");
         assert!(unmeasured(&report).iter().any(|line| line.starts_with("table/get_8: ")));
         assert!(!unmeasured(&report).iter().any(|line| line.starts_with("table/put_8: ")));
         assert_eq!(of("table/add_served").beyond, Some(1.04));
