@@ -465,7 +465,10 @@ mod tests {
         let row = |name: &str| rows().find(|row| row.name == name).unwrap();
         assert_eq!(in_full(row("put_ptr_10000")), "Small: put 8 B by pointer: among 10,000");
         assert_eq!(in_full(row("put_located_256")), "Small: put 8 B by (rank, address): among 256");
-        assert_eq!(in_full(row("far_get_8")), "Between nodes, over TCP on loopback, the target waits in a call: get 8 B");
+        assert_eq!(
+            in_full(row("far_get_8")),
+            "Between nodes, over TCP on loopback, the target waits in a call: get 8 B"
+        );
         assert!(unmeasured(&report).iter().any(|line| line.starts_with("table/get_8: ")));
         assert!(!unmeasured(&report).iter().any(|line| line.starts_with("table/put_8: ")));
         assert_eq!(of("table/add_served").beyond, Some(1.04));

@@ -42,8 +42,8 @@ pub(super) struct Job {
 /// How far a job has come.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stage {
-    /// So many bytes are being fetched, for the request in this buffer of this length.
-    Fetching { len: usize, buffer: usize, packet: usize },
+    /// So many bytes are being fetched, for the request that is kept.
+    Fetching { len: usize },
     /// So many bytes of a reply are being stored.
     Storing { len: usize },
 }
@@ -54,6 +54,8 @@ pub(super) struct Landings {
     memory: Option<Memory>,
     free: Vec<usize>,
     jobs: [Option<Job>; LANDINGS],
+    /// The requests whose payloads are being fetched.
+    requests: [Vec<u8>; LANDINGS],
     /// Those whose access the provider has not taken yet.
     unbegun: VecDeque<usize>,
     /// Those whose payload is there.
@@ -73,6 +75,7 @@ impl Landings {
             memory: None,
             free: (0..LANDINGS).collect(),
             jobs: [None; LANDINGS],
+            requests: Default::default(),
             unbegun: VecDeque::with_capacity(LANDINGS),
             fetched: VecDeque::with_capacity(LANDINGS),
         }
@@ -131,9 +134,10 @@ impl Landings {
         Local { at: memory.buffers[landing * BULK_BYTES..].as_ptr().cast_mut(), desc }
     }
 
-    /// Lets a job begin in one that is taken.
-    pub(super) fn begin(&mut self, landing: usize, job: Job) {
+    /// Lets a job begin in one that is taken, and keeps its request.
+    pub(super) fn begin(&mut self, landing: usize, job: Job, request: Vec<u8>) {
         self.jobs[landing] = Some(job);
+        self.requests[landing] = request;
         self.unbegun.push_back(landing);
     }
 
@@ -151,6 +155,11 @@ impl Landings {
     /// What goes on in a landing.
     pub(super) fn job(&self, landing: usize) -> Option<Job> {
         self.jobs.get(landing).copied().flatten()
+    }
+
+    /// The request of a job, which is kept no longer.
+    pub(super) fn request(&mut self, landing: usize) -> Vec<u8> {
+        std::mem::take(&mut self.requests[landing])
     }
 
     /// The payload of a job is there.

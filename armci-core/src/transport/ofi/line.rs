@@ -470,6 +470,7 @@ impl Line {
             _ => return tracing::warn!("a reply that nobody waits for is dropped: {reply:?}"),
         };
         let cell = &self.block().replies[slot];
+        let mut status = reply.status;
         let len = match reply.answer {
             Answer::Data(data) if stores == 0 || reply.status == Status::Refused => {
                 let len = data.len();
@@ -485,12 +486,17 @@ impl Line {
             }
             Answer::Stored(len) if (1..=stores).contains(&len) => len,
             Answer::Stored(0) if stores != 0 => 0,
-            _ => return tracing::warn!("a reply that was not asked for so is dropped: {reply:?}"),
+            _ => {
+                // Of another build, or of nobody good: whoever waits is not to wait for ever.
+                tracing::warn!("a reply that was not asked for so is refused: {reply:?}");
+                status = Status::Refused;
+                0
+            }
         };
         if sent {
-            self.finish(slot, reply.status, len);
+            self.finish(slot, status, len);
         } else {
-            self.uses[slot].set(Use::Message { target, stores, sent, answer: Some((reply.status, len)) });
+            self.uses[slot].set(Use::Message { target, stores, sent, answer: Some((status, len)) });
         }
     }
 

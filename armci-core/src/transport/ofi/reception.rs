@@ -27,7 +27,7 @@ use super::fabric::Fabric;
 use super::landings::{Job, LANDINGS, Landings, Stage};
 use super::library::Object;
 use super::names::Names;
-use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Place, Request, Through, write_reply};
+use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Request, Through, write_reply};
 use crate::error::Result;
 use crate::memory::RegionId;
 use crate::memory::region::{Access, Part};
@@ -63,8 +63,8 @@ pub(crate) struct Reception {
 struct State {
     /// Requests that have come and were not served: buffer and length.
     waiting: VecDeque<(usize, usize)>,
-    /// Those of them that found no landing free.
-    unlanded: VecDeque<(usize, usize)>,
+    /// Those that named a place and found no landing free, without their buffers.
+    unlanded: VecDeque<Vec<u8>>,
     landings: Landings,
     /// Packets for replies that are free.
     free: Vec<usize>,
@@ -92,16 +92,6 @@ impl Drop for Reception {
             self.state.get_mut().landings.withdraw();
         }
     }
-}
-
-/// What became of a request that had come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// It was none.
-    Dropped,
-    Served,
-    /// It still needs its buffer.
-    Kept,
 }
 
 impl Reception {
@@ -226,11 +216,13 @@ impl Reception {
             }
             while served < limit && !state.free.is_empty() {
                 let landed = if state.landings.has_free() { state.unlanded.pop_front() } else { None };
-                let Some((buffer, len)) = landed.or_else(|| state.waiting.pop_front()) else { break };
-                let fate = self.answer(state, buffer, len, serve);
-                served += usize::from(fate == Fate::Served);
-                if fate != Fate::Kept {
+                if let Some(packet) = landed {
+                    served += usize::from(self.land(state, packet, serve));
+                } else if let Some((buffer, len)) = state.waiting.pop_front() {
+                    served += usize::from(self.answer(state, buffer, len, serve));
                     self.post(buffer);
+                } else {
+                    break;
                 }
             }
             if taken < BATCH || served >= limit {
@@ -284,10 +276,8 @@ impl Reception {
         Some(packet)
     }
 
-    /// The request in a buffer.
-    fn request(&self, buffer: usize, len: usize) -> std::result::Result<Request<'_>, String> {
-        // SAFETY: the buffer is ours until it is posted again, and that many bytes of it were written.
-        let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
+    /// The request in a packet.
+    fn request<'a>(&self, packet: &'a [u8]) -> std::result::Result<Request<'a>, String> {
         Request::parse(packet, self.fabric.secret(), self.fabric.node().who().size as u32)
     }
 
@@ -298,43 +288,40 @@ impl Reception {
         buffer: usize,
         len: usize,
         serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
-    ) -> Fate {
-        let request = match self.request(buffer, len) {
+    ) -> bool {
+        // SAFETY: the buffer is ours until it is posted again, and that many bytes of it were written.
+        let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
+        let request = match self.request(packet) {
             Ok(request) => request,
             Err(reason) => {
                 tracing::warn!("a packet is dropped: {reason}");
-                return Fate::Dropped;
+                return false;
             }
         };
-        let Some(address) = self.address(state, request.asker, request.address) else { return Fate::Dropped };
-        if let Some(place) = request.place {
-            return self.land(state, (buffer, len), &request, address, &place, serve);
+        if request.place.is_some() {
+            // Its buffer is needed: some providers read nothing behind a packet for which there is none, not even what is
+            // fetched from the same rank.
+            state.unlanded.push_back(packet.to_vec());
+            return false;
         }
-        let Some(reply) = self.take_packet(state, request.asker.rank as usize, address) else { return Fate::Dropped };
+        let Some(address) = self.address(state, request.asker, request.address) else { return false };
+        let Some(reply) = self.take_packet(state, request.asker.rank as usize, address) else { return false };
         let data = self.packet(BUFFERS + reply).wrapping_add(HEAD);
         let done = serve(&incoming(&request, request.payload, data, STAGING_BYTES));
         self.reply(state, reply, request.asker, address, done, false);
-        Fate::Served
+        true
     }
 
-    /// Gives a request that names a place a landing, if one is free.
-    fn land(
-        &self,
-        state: &mut State,
-        (buffer, packet): (usize, usize),
-        request: &Request<'_>,
-        address: u64,
-        place: &Place,
-        serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
-    ) -> Fate {
+    /// Gives a request that names a place a landing, of which one is free; whether it was served at once.
+    fn land(&self, state: &mut State, packet: Vec<u8>, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> bool {
         if let Err(error) = state.landings.open(self.fabric.domain(), &self.endpoint) {
             self.fabric.give_up(None, &format!("there is no memory for long requests: {error}"));
         }
+        let Ok(request) = self.request(&packet) else { unreachable!("a request that was understood before") };
+        let Some(place) = request.place else { unreachable!("a request that names a place") };
+        let Some(address) = self.address(state, request.asker, request.address) else { return false };
         let rank = request.asker.rank as usize;
-        let Some(landing) = state.landings.take() else {
-            state.unlanded.push_back((buffer, packet));
-            return Fate::Kept;
-        };
+        let Some(landing) = state.landings.take() else { unreachable!("looked at before a request is") };
         let Some(reply) = self.take_packet(state, rank, address) else { unreachable!("looked at before a request is") };
         let endpoint = match place.through {
             Through::Line => address,
@@ -344,17 +331,18 @@ impl Reception {
         let job = |stage| Job { asker: request.asker, address, reply, place: target, stage };
         match place.errand {
             Errand::Fetch => {
-                state.landings.begin(landing, job(Stage::Fetching { len: place.len, buffer, packet }));
+                let job = job(Stage::Fetching { len: place.len });
+                state.landings.begin(landing, job, packet);
                 self.flush(state);
-                Fate::Kept
+                false
             }
             Errand::Store => {
                 let room = state.landings.local(landing).at;
-                let (status, len) = serve(&incoming(request, request.payload, room, place.len));
+                let (status, len) = serve(&incoming(&request, request.payload, room, place.len));
                 if status == Status::Done && (1..=place.len).contains(&len) {
-                    state.landings.begin(landing, job(Stage::Storing { len }));
+                    state.landings.begin(landing, job(Stage::Storing { len }), Vec::new());
                     self.flush(state);
-                    return Fate::Served;
+                    return true;
                 }
                 let done = if status == Status::Done && len != 0 {
                     // It is longer than the place: nobody who sends such a thing has asked for what is stored.
@@ -366,7 +354,7 @@ impl Reception {
                 unsafe { ptr::copy_nonoverlapping(room, self.packet(BUFFERS + reply).wrapping_add(HEAD), done.1) };
                 state.landings.put_back(landing);
                 self.reply(state, reply, request.asker, address, done, true);
-                Fate::Served
+                true
             }
         }
     }
@@ -393,9 +381,10 @@ impl Reception {
         job: &Job,
         serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
     ) {
-        let Stage::Fetching { len, buffer, packet } = job.stage else { unreachable!("a payload that was fetched") };
+        let Stage::Fetching { len } = job.stage else { unreachable!("a payload that was fetched") };
+        let packet = state.landings.request(landing);
         let data = self.packet(BUFFERS + job.reply).wrapping_add(HEAD);
-        let done = match self.request(buffer, packet) {
+        let done = match self.request(&packet) {
             Ok(request) => {
                 // SAFETY: LANDING-MEMORY: the landing is this job's, and so many bytes of it were written.
                 let payload = unsafe { std::slice::from_raw_parts(state.landings.local(landing).at, len) };
@@ -404,7 +393,6 @@ impl Reception {
             Err(_) => unreachable!("a request that was understood before"),
         };
         state.landings.put_back(landing);
-        self.post(buffer);
         self.reply(state, job.reply, job.asker, job.address, done, false);
     }
 
