@@ -16,7 +16,7 @@ use crate::memory::RegionId;
 use crate::memory::region::Access;
 use crate::memory::together::Common;
 use crate::node::Node;
-use crate::node::message::REPLY_INLINE_MAX;
+use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
 use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport, Wire};
 
 /// Ids of the built-in handlers.
@@ -38,8 +38,8 @@ pub(crate) fn transfers(handler: u16) -> bool {
 
 /// Bytes that say where a segment of a list lies in the target's part; what is put or added there follows them.
 pub(crate) const RECORD: usize = size_of::<u64>();
-/// Segments of a list.
-pub(crate) const LIST_MAX: usize = 1024;
+/// Segments of a list whose records hold nothing besides: what a chunk has room for.
+pub(crate) const LIST_MAX: usize = STAGING_BYTES / RECORD;
 
 /// Rows in the target's memory, as every transfer message names them.
 #[repr(C)]

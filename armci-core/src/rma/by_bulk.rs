@@ -28,13 +28,13 @@ pub(super) const BULK_FROM: usize = 3 * STAGING_BYTES;
 /// How long messages of one patch go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way<'a> {
-    line: &'a Line,
-    through: Through,
+    pub(super) line: &'a Line,
+    pub(super) through: Through,
 }
 
-/// How a patch goes by long messages, if it does.
-pub(super) fn way<'a>(world: &'a World, rank: usize, patch: &Patch, later: bool, stores: bool) -> Option<Way<'a>> {
-    if patch.bytes() < BULK_FROM {
+/// How so many bytes go by long messages, if they do.
+pub(super) fn way(world: &World, rank: usize, bytes: usize, later: bool, stores: bool) -> Option<Way<'_>> {
+    if bytes < BULK_FROM {
         return None;
     }
     world.origin().bulk_to(rank, later, stores).map(|(line, through)| Way { line, through })

@@ -217,7 +217,7 @@ pub(super) unsafe fn send(
     completion: Completion,
 ) -> Result<()> {
     world.check_open()?;
-    if let Some(way) = by_bulk::way(world, target.rank(), patch, completion.is_later(), false) {
+    if let Some(way) = by_bulk::way(world, target.rank(), patch.bytes(), completion.is_later(), false) {
         // SAFETY: LOCAL-PATCH.
         unsafe { by_bulk::send(world, way, source, target, patch, &verb) };
         return Ok(());
@@ -244,7 +244,7 @@ pub(super) unsafe fn get(
     completion: Completion,
 ) -> Result<()> {
     world.check_open()?;
-    if let Some(way) = by_bulk::way(world, source.rank(), patch, completion.is_later(), true) {
+    if let Some(way) = by_bulk::way(world, source.rank(), patch.bytes(), completion.is_later(), true) {
         // SAFETY: LOCAL-PATCH.
         return unsafe { by_bulk::get(world, way, source, target, patch, completion) };
     }
