@@ -38,6 +38,11 @@ pub struct Statistics {
     pub node_memory: u64,
     /// Addresses of other ranks' threads that the provider between nodes keeps for this rank; none on one node.
     pub addresses: u64,
+    /// How often this thread's memory was registered for a long put or get between nodes; never where the provider does
+    /// not want that.
+    pub registrations: u64,
+    /// How many such registrations there are now.
+    pub registered: u64,
 }
 
 /// The counters of the calling thread's operations.

@@ -23,6 +23,7 @@ use crate::memory::region_cache::RegionCache;
 use crate::node::Node;
 use crate::stats::{Counters, Statistics};
 use crate::transport::Wire;
+use crate::transport::ofi::Line;
 use crate::watch::Watch;
 
 /// A rank's membership of its job, as one thread has it.
@@ -113,7 +114,10 @@ impl World {
     /// What this thread has done, and its rank served, so far.
     pub fn statistics(&self) -> Statistics {
         let (served_by_thread, served_by_main) = self.service().served();
+        let (registrations, registered) = self.origin().line().map_or((0, 0), Line::lendings);
         Statistics {
+            registrations,
+            registered,
             served_by_thread,
             served_by_main,
             conflicts: self.origin().conflicts(),

@@ -71,6 +71,12 @@ fn shapes(random: &mut Rng) -> Vec<Shape> {
     for planes in [[10, 100, 30], [10, 210, 20], [100, 170, 3]] {
         shapes.push(Shape::of(&planes, random));
     }
+    // Many levels: as many as a message names, one more, and all there may be; and many rows of a word.
+    for counts in
+        [&[16, 16, 16, 16][..], &[6, 7, 8, 9, 10], &[3, 7, 5, 6, 7, 8], &[3, 5, 4, 3, 5, 4, 4, 4], &[1, 30, 30, 31]]
+    {
+        shapes.push(Shape::of(counts, random));
+    }
     shapes
 }
 

@@ -16,7 +16,7 @@ use crate::memory::RegionId;
 use crate::memory::region::Access;
 use crate::memory::together::Common;
 use crate::node::Node;
-use crate::node::message::REPLY_INLINE_MAX;
+use crate::node::message::{REPLY_INLINE_MAX, STAGING_BYTES};
 use crate::transport::{Incoming, Remote, Rmw, RmwKind, Transport, Wire};
 
 /// Ids of the built-in handlers.
@@ -30,16 +30,20 @@ pub(crate) const GET_LIST: u16 = 7;
 pub(crate) const ACCUMULATE_LIST: u16 = 8;
 pub(crate) const DESCRIBE: u16 = 9;
 pub(crate) const LOCATE: u16 = 10;
+pub(crate) const PUT_PLANES: u16 = 11;
+pub(crate) const GET_PLANES: u16 = 12;
+pub(crate) const ACCUMULATE_PLANES: u16 = 13;
 
 /// Whether messages of a handler only transfer data between a region and their sender.
 pub(crate) fn transfers(handler: u16) -> bool {
-    handler != SIGNAL && (PUT..=ACCUMULATE_LIST).contains(&handler)
+    (handler != SIGNAL && (PUT..=ACCUMULATE_LIST).contains(&handler))
+        || (PUT_PLANES..=ACCUMULATE_PLANES).contains(&handler)
 }
 
 /// Bytes that say where a segment of a list lies in the target's part; what is put or added there follows them.
 pub(crate) const RECORD: usize = size_of::<u64>();
-/// Segments of a list.
-pub(crate) const LIST_MAX: usize = 1024;
+/// Segments of a list whose records hold nothing besides: what a chunk has room for.
+pub(crate) const LIST_MAX: usize = STAGING_BYTES / RECORD;
 
 /// Rows in the target's memory, as every transfer message names them.
 #[repr(C)]
@@ -66,6 +70,91 @@ impl Rows {
         let [dst, src] = if scatter { [&strides[0], &strides[1]] } else { [&strides[1], &strides[0]] };
         Patch::new(dst, src, &[self.row as usize, self.rows as usize])
     }
+}
+
+/// Levels around those of rows that a message names.
+pub(crate) const OUTER: usize = 3;
+
+/// Rows at up to [`OUTER`] levels more, innermost first, as messages name them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct Planes {
+    pub(crate) rows: Rows,
+    /// Bytes from the start of one to the start of the next.
+    pub(crate) strides: [u64; OUTER],
+    /// How many; 1 at a level that is not there.
+    pub(crate) counts: [u32; OUTER],
+    unused: u32,
+}
+
+impl Planes {
+    /// Levels of a patch that fit.
+    pub(crate) const LEVELS: usize = 1 + OUTER;
+
+    /// Rows of `row` bytes from `offset` of a region on, at these levels: how many, and how far apart.
+    pub(crate) fn new(region: RegionId, offset: u64, row: usize, levels: impl Iterator<Item = (usize, usize)>) -> Self {
+        let rows = Rows { region: region.to_bits(), offset, stride: row as u64, row: row as u32, rows: 1 };
+        let mut planes = Planes { rows, strides: [0; OUTER], counts: [1; OUTER], unused: 0 };
+        for (level, (count, stride)) in levels.enumerate() {
+            let (counts, strides) = match level.checked_sub(1) {
+                None => (&mut planes.rows.rows, &mut planes.rows.stride),
+                Some(outer) => (&mut planes.counts[outer], &mut planes.strides[outer]),
+            };
+            (*counts, *strides) = (count as u32, stride as u64);
+        }
+        planes
+    }
+
+    fn outer(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.into_iter().map(u64::from).zip(self.strides)
+    }
+
+    /// All bytes; none if that is no number.
+    fn bytes(&self) -> Option<usize> {
+        self.counts.iter().try_fold(self.rows.bytes(), |bytes, count| bytes.checked_mul(*count as usize))
+    }
+
+    /// As [`Rows::patch`].
+    fn patch(&self, scatter: bool) -> Patch {
+        let mut patch = self.rows.patch(scatter);
+        let mut packed = self.rows.bytes();
+        for (count, stride) in self.outer() {
+            let (count, stride) = (count as usize, stride as usize);
+            let (dst, src) = if scatter { (stride, packed) } else { (packed, stride) };
+            patch.push(count, dst, src);
+            packed *= count;
+        }
+        patch
+    }
+
+    /// Where the last of those rows begin whose levels are around them.
+    fn last(&self, align: u64) -> Result<u64, String> {
+        let mut last = Some(self.rows.offset);
+        for (count, stride) in self.outer() {
+            if count > 1 && !stride.is_multiple_of(align) {
+                return Err(format!("{self:?} are not aligned to {align} bytes"));
+            }
+            let around = count.saturating_sub(1).checked_mul(stride);
+            last = last.zip(around).and_then(|(last, around)| last.checked_add(around));
+        }
+        last.ok_or_else(|| format!("{self:?} leave everything"))
+    }
+
+    /// Where they lie in this rank's slot, once they are known to lie inside their region.
+    fn locate(&self, node: &Node, align: u64) -> Result<Remote, String> {
+        // If the first rows and the last ones lie there, so do all between them.
+        locate(node, &Rows { offset: self.last(align)?, ..self.rows }, align)?;
+        locate(node, &self.rows, align)
+    }
+}
+
+/// What an accumulate of planes says besides.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+pub(crate) struct AccumulatePlanesArgs {
+    pub(crate) planes: Planes,
+    pub(crate) alpha: [u8; 16],
+    pub(crate) kind: u64,
 }
 
 /// What an accumulate message says besides.
@@ -154,7 +243,7 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
         PUT => {
             let (rows, data) = arguments::<Rows>(incoming)?;
             let to = locate(node, &rows, 1)?;
-            let data = payload(incoming, data, &rows)?;
+            let data = payload(incoming, data, Some(rows.bytes()))?;
             // SAFETY: REGION-LIVE by `locate`; the payload is as long as the rows.
             unsafe { transport.put_patch(to, data.as_ptr(), &rows.patch(true)) };
             Ok(0)
@@ -162,12 +251,7 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
         GET => {
             let (rows, _) = arguments::<Rows>(incoming)?;
             let from = locate(node, &rows, 1)?;
-            let bytes = rows.bytes();
-            let room = incoming.reply_room;
-            if bytes > room {
-                return Err(format!("{bytes} bytes were asked for in one message, at most {room} fit"));
-            }
-            let to = if bytes <= REPLY_INLINE_MAX { incoming.reply_inline } else { incoming.reply_staged };
+            let (bytes, to) = reply_of(incoming, Some(rows.bytes()))?;
             // SAFETY: REGION-LIVE by `locate`; REQUEST-SLOT, and the reply fits.
             unsafe { transport.get_patch(from, to, &rows.patch(false)) };
             Ok(bytes)
@@ -176,7 +260,7 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
             let (AccumulateArgs { rows, alpha, kind }, data) = arguments(incoming)?;
             let kind = element_kind(kind, rows.row)?;
             let to = locate(node, &rows, kind.align() as u64)?;
-            let data = payload(incoming, data, &rows)?;
+            let data = payload(incoming, data, Some(rows.bytes()))?;
             // SAFETY: REGION-LIVE and aligned by `locate`; whole elements; the payload is as long as the rows.
             unsafe { transport.accumulate(to, data.as_ptr(), &rows.patch(true), kind, &alpha) };
             Ok(0)
@@ -238,6 +322,31 @@ pub(crate) fn serve(node: &Node, transport: &Wire, incoming: &Incoming<'_>) -> R
                 // SAFETY: REGION-LIVE and aligned by `Records`; whole elements; the record holds the row.
                 unsafe { transport.accumulate(to, data.as_ptr(), &whole, kind, &alpha) };
             }
+            Ok(0)
+        }
+        PUT_PLANES => {
+            let (planes, data) = arguments::<Planes>(incoming)?;
+            let to = planes.locate(node, 1)?;
+            let data = payload(incoming, data, planes.bytes())?;
+            // SAFETY: REGION-LIVE by `locate`; the payload is as long as the planes.
+            unsafe { transport.put_patch(to, data.as_ptr(), &planes.patch(true)) };
+            Ok(0)
+        }
+        GET_PLANES => {
+            let (planes, _) = arguments::<Planes>(incoming)?;
+            let from = planes.locate(node, 1)?;
+            let (bytes, to) = reply_of(incoming, planes.bytes())?;
+            // SAFETY: REGION-LIVE by `locate`; REQUEST-SLOT, and the reply fits.
+            unsafe { transport.get_patch(from, to, &planes.patch(false)) };
+            Ok(bytes)
+        }
+        ACCUMULATE_PLANES => {
+            let (AccumulatePlanesArgs { planes, alpha, kind }, data) = arguments(incoming)?;
+            let kind = element_kind(kind, planes.rows.row)?;
+            let to = planes.locate(node, kind.align() as u64)?;
+            let data = payload(incoming, data, planes.bytes())?;
+            // SAFETY: REGION-LIVE and aligned by `locate`; whole elements; the payload is as long as the planes.
+            unsafe { transport.accumulate(to, data.as_ptr(), &planes.patch(true), kind, &alpha) };
             Ok(0)
         }
         DESCRIBE => {
@@ -344,14 +453,22 @@ pub(crate) fn arguments<'a, A: Pod>(incoming: &Incoming<'a>) -> Result<(A, &'a [
     Ok((bytemuck::pod_read_unaligned(fixed), rest))
 }
 
-/// The data of a message: behind its arguments, or staged.
-fn payload<'a>(incoming: &Incoming<'a>, inline: &'a [u8], rows: &Rows) -> Result<&'a [u8], String> {
+/// The data of a message, behind its arguments or staged, which are to be so many bytes.
+fn payload<'a>(incoming: &Incoming<'a>, inline: &'a [u8], bytes: Option<usize>) -> Result<&'a [u8], String> {
     let data = if incoming.staged.is_empty() { inline } else { incoming.staged };
-    if data.len() == rows.bytes() {
+    if Some(data.len()) == bytes {
         Ok(data)
     } else {
-        Err(format!("{} bytes of data came for rows of {} bytes", data.len(), rows.bytes()))
+        Err(format!("{} bytes of data came for rows of {bytes:?} bytes", data.len()))
     }
+}
+
+/// How long a reply of so many bytes is, and where it goes, if it fits.
+fn reply_of(incoming: &Incoming<'_>, bytes: Option<usize>) -> Result<(usize, *mut u8), String> {
+    let room = incoming.reply_room;
+    let fitting = bytes.filter(|bytes| *bytes <= room);
+    let bytes = fitting.ok_or_else(|| format!("{bytes:?} bytes were asked for in one message, at most {room} fit"))?;
+    Ok((bytes, if bytes <= REPLY_INLINE_MAX { incoming.reply_inline } else { incoming.reply_staged }))
 }
 
 /// Where rows lie in this rank's slot, once they are known to lie inside their region.
@@ -372,4 +489,30 @@ fn locate(node: &Node, rows: &Rows, align: u64) -> Result<Remote, String> {
         return Err(format!("{rows:?} are not aligned to {align} bytes"));
     }
     Ok(Remote { slot, offset })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planes_are_what_their_levels_say_or_refused() {
+        let levels = [(2, 10), (3, 40), (4, 200), (5, 1_000)];
+        let planes = Planes::new(RegionId::from_bits(7), 100, 6, levels.into_iter());
+        assert_eq!(planes.bytes(), Some(6 * 2 * 3 * 4 * 5));
+        assert_eq!(planes.last(8), Ok(100 + 2 * 40 + 3 * 200 + 4 * 1_000));
+        assert_eq!(planes.patch(true), Patch::new(&[10, 40, 200, 1_000], &[6, 12, 36, 144], &[6, 2, 3, 4, 5]));
+        assert_eq!(planes.patch(false), Patch::new(&[6, 12, 36, 144], &[10, 40, 200, 1_000], &[6, 2, 3, 4, 5]));
+        // One row alone, and one level.
+        let row = Planes::new(RegionId::from_bits(7), 100, 6, [].into_iter());
+        assert_eq!((row.bytes(), row.last(8), row.patch(true)), (Some(6), Ok(100), Patch::row(6)));
+
+        assert!(planes.last(16).unwrap_err().contains("aligned to 16"), "a level of 40 bytes");
+        let with = |strides, counts| Planes { strides, counts, ..planes };
+        assert!(with([u64::MAX, 8, 8], [3, 1, 1]).last(1).unwrap_err().contains("everything"));
+        assert!(with([u64::MAX / 2 + 1, u64::MAX / 2 + 1, 0], [2, 2, 1]).last(1).is_err());
+        assert!(with([u64::MAX - 7, 8, 8], [1, 1, 1]).last(8).is_ok(), "strides that are never taken");
+        assert_eq!(with([8; 3], [u32::MAX; 3]).bytes(), None);
+        assert_eq!(with([8; 3], [0, 2, 2]).bytes(), Some(0));
+    }
 }

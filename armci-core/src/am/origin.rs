@@ -296,22 +296,21 @@ impl Origin {
         self.begin(slot, sent, || unsafe { line.write(slot, what.target, access, offset, from, len) });
     }
 
-    /// Reads `len` bytes at `offset` of a part of a region on another node: straight to `to` where the fabric reaches
-    /// all memory, or else through the slot's chunk, which it must fit then.
+    /// Reads `len` bytes at `offset` of a part of a region on another node: `straight` to `to`, which the line reaches, or
+    /// through the slot's chunk, which it must fit then.
     ///
     /// # Safety
     /// LANDING, for `len` bytes at `to`.
     pub(crate) unsafe fn read(
         &self,
         slot: usize,
-        what: Outstanding,
-        tag: Tag,
+        (what, tag): (Outstanding, Tag),
         access: region::Access,
         offset: u64,
         (to, len): (*mut u8, usize),
+        straight: bool,
     ) {
         let Some(line) = self.line_to(what.target) else { unreachable!("a rank of this node") };
-        let straight = line.reaches_all_memory();
         // What is straight is not unpacked.
         let rows = usize::from(!straight);
         let landing = Landing::Rows { first: to, stride: len, row: len, rows };

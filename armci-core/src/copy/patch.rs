@@ -167,6 +167,57 @@ impl Patch {
         });
     }
 
+    /// How many levels there are after merging, and bytes of the rows of the innermost.
+    pub(crate) fn depth_and_plane(&self) -> (usize, usize) {
+        let plane = self.plane();
+        (self.depth, plane.row * plane.rows)
+    }
+
+    /// The levels after merging, innermost first: how often, and how far apart in the target and in the source.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        self.levels[..self.depth].iter().map(|level| (level.count, level.dst, level.src))
+    }
+
+    /// Cuts the patch into blocks of up to `limit` bytes, which is not less than a row has, and up to `most` levels, at
+    /// least one: calls `visit(dst, src, block)` with the place of each from the start on. Blocks are as large as whole
+    /// levels and an even part of one more make them.
+    pub(crate) fn for_each_block(&self, limit: usize, most: usize, mut visit: impl FnMut(usize, usize, &Patch)) {
+        if self.rows() == 0 {
+            return;
+        }
+        let (mut whole, mut inner) = (0, self.row);
+        while whole < self.depth.min(most - 1) && inner * self.levels[whole].count <= limit {
+            inner *= self.levels[whole].count;
+            whole += 1;
+        }
+        let Some(Level { count, dst, src }) = self.levels[..self.depth].get(whole).copied() else {
+            return visit(0, 0, self);
+        };
+        let most = (limit / inner).clamp(1, count);
+        let part = count.div_ceil(count.div_ceil(most));
+        let block = |count| {
+            let mut block = Patch { depth: whole, ..self.clone() };
+            if count > 1 {
+                block.levels[whole].count = count;
+                block.depth += 1;
+            }
+            block
+        };
+        let (usual, last) = (block(part), block(count - (count - 1) / part * part));
+        // The starts of what is around: a patch of single bytes, at the levels that are not whole.
+        let mut around = Patch { row: 1, levels: [Level::default(); MAX_LEVELS], depth: self.depth - whole - 1 };
+        around.levels[..around.depth].copy_from_slice(&self.levels[whole + 1..self.depth]);
+        // SAFETY: nothing is made of the pointers but their addresses: places as if memory began with the patch.
+        unsafe {
+            around.for_each_row(std::ptr::null_mut(), std::ptr::null(), |to, from, _| {
+                for at in (0..count).step_by(part) {
+                    let block = if at + part < count { &usual } else { &last };
+                    visit(to.addr() + at * dst, from.addr() + at * src, block);
+                }
+            });
+        }
+    }
+
     /// The shape of each plane [`Patch::for_each_plane`] visits.
     #[inline]
     pub(super) fn plane(&self) -> Plane {
@@ -208,6 +259,38 @@ impl Patch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        /// Blocks keep to their bounds, and together have each row once.
+        #[test]
+        fn blocks_are_the_patch(
+            row in 1..9usize,
+            levels in proptest::collection::vec((1..5usize, 1..5_000usize, 1..5_000usize), 0..=MAX_LEVELS),
+            limit in 0..200usize,
+            most in 1..=MAX_LEVELS,
+        ) {
+            let mut patch = Patch::row(row);
+            levels.into_iter().for_each(|(count, dst, src)| patch.push(count, dst, src));
+            let limit = patch.row + limit;
+            let rows = |patch: &Patch, to: usize, from: usize, rows: &mut Vec<_>| {
+                let (to, from) = (std::ptr::without_provenance_mut(to), std::ptr::without_provenance(from));
+                // SAFETY: the pointers are only looked at.
+                unsafe { patch.for_each_row(to, from, |to, from, row| rows.push((to.addr(), from.addr(), row))) };
+            };
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            rows(&patch, 7, 9, &mut expected);
+            patch.for_each_block(limit, most, |to, from, block| {
+                assert!(block.bytes() <= limit && block.depth <= most, "{block:?}, of {limit} bytes and {most} levels");
+                rows(block, 7 + to, 9 + from, &mut found);
+            });
+            assert_eq!(found, expected, "{patch:?} in blocks of {limit} bytes and {most} levels");
+        }
+    }
+
+    #[test]
+    fn an_empty_patch_has_no_blocks() {
+        Patch::new(&[5], &[5], &[3, 0]).for_each_block(100, 2, |_, _, _| panic!("an empty patch"));
+    }
 
     fn depth_and_row(dst: &[usize], src: &[usize], counts: &[usize]) -> (usize, usize) {
         let patch = Patch::new(dst, src, counts);

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::node::message::STAGING_BYTES;
 use crate::transport::Outgoing;
-use crate::transport::ofi::{BULK_BYTES, Errand, Line, Through};
+use crate::transport::ofi::{BULK_BYTES, Errand, Line, Purpose, Through};
 use crate::world::World;
 
 /// Patches from so many bytes on go by long messages: below, the round trip that fetching adds costs more than it saves.
@@ -28,13 +28,13 @@ pub(super) const BULK_FROM: usize = 3 * STAGING_BYTES;
 /// How long messages of one patch go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way<'a> {
-    line: &'a Line,
-    through: Through,
+    pub(super) line: &'a Line,
+    pub(super) through: Through,
 }
 
-/// How a patch goes by long messages, if it does.
-pub(super) fn way<'a>(world: &'a World, rank: usize, patch: &Patch, later: bool, stores: bool) -> Option<Way<'a>> {
-    if patch.bytes() < BULK_FROM {
+/// How so many bytes go by long messages, if they do.
+pub(super) fn way(world: &World, rank: usize, bytes: usize, later: bool, stores: bool) -> Option<Way<'_>> {
+    if bytes < BULK_FROM {
         return None;
     }
     world.origin().bulk_to(rank, later, stores).map(|(line, through)| Way { line, through })
@@ -57,7 +57,7 @@ pub(super) unsafe fn send(
     origin.order_bulk(target.rank(), target.region, verb.access());
     let straight = through == Through::Line && patch.rows() == 1;
     // SAFETY: LOCAL-PATCH: it stays for the call, in which this ends, behind all that fetches from it.
-    let lent = if straight { unsafe { line.lend(source.cast_mut(), patch.bytes()) } } else { None };
+    let lent = if straight { unsafe { line.lend(Purpose::Fetched, source.cast_mut(), patch.bytes()) } } else { None };
     for_each_batch(patch, target.offset, source.cast_mut(), true, BULK_BYTES, |batch| {
         let arguments = verb.arguments(batch.rows_at(target));
         if batch.bytes() <= STAGING_BYTES {

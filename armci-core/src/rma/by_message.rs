@@ -15,7 +15,7 @@
 
 use std::ptr;
 
-use super::{Completion, by_bulk};
+use super::{Completion, by_bulk, by_planes};
 use crate::accumulate::kernels::ElementKind;
 use crate::am::builtin::{self, AccumulateArgs, RmwArgs, Rows};
 use crate::am::landing::Landing;
@@ -236,9 +236,15 @@ pub(super) unsafe fn send(
     completion: Completion,
 ) -> Result<()> {
     world.check_open()?;
-    if let Some(way) = by_bulk::way(world, target.rank(), patch, completion.is_later(), false) {
+    if let Some(way) = by_bulk::way(world, target.rank(), patch.bytes(), completion.is_later(), false) {
         // SAFETY: LOCAL-PATCH.
-        unsafe { by_bulk::send(world, way, source, target, patch, &verb) };
+        unsafe {
+            if by_planes::pay(patch) {
+                by_planes::send(world, way, source, target, patch, &verb);
+            } else {
+                by_bulk::send(world, way, source, target, patch, &verb);
+            }
+        }
         return Ok(());
     }
     let what = outstanding(target.rank(), target.region, verb.access());
@@ -263,9 +269,15 @@ pub(super) unsafe fn get(
     completion: Completion,
 ) -> Result<()> {
     world.check_open()?;
-    if let Some(way) = by_bulk::way(world, source.rank(), patch, completion.is_later(), true) {
+    if let Some(way) = by_bulk::way(world, source.rank(), patch.bytes(), completion.is_later(), true) {
         // SAFETY: LOCAL-PATCH.
-        return unsafe { by_bulk::get(world, way, source, target, patch, completion) };
+        return unsafe {
+            if by_planes::pay(patch) {
+                by_planes::get(world, way, source, target, patch, completion)
+            } else {
+                by_bulk::get(world, way, source, target, patch, completion)
+            }
+        };
     }
     let origin = world.origin();
     let tag = completion.tag(origin);

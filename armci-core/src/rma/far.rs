@@ -4,7 +4,7 @@
 //! |---|---|
 //! | put of up to a staging chunk | copied to the chunk and written from there: locally complete at once |
 //! | longer put | written from where it lies, in pieces; returns when they are there, unless it has a handle |
-//! | get | read to where it belongs (through chunks, where the fabric wants the own side's memory registered) |
+//! | get | read to where it belongs (where the fabric wants the own side's memory registered: what is long is registered for the transfer, the rest goes through chunks) |
 //! | rows of at least [`LONG_ROW`] bytes | each like a transfer of its own, as many at once as there are request slots |
 //! | shorter rows | packed into messages: an access of its own would cost each row more than the copy. From 48 KiB on these are long ones, whose payload the target fetches, or whose reply it stores, 256 KiB at a time (`by_bulk.rs`) |
 //! | accumulate | messages, long ones likewise; what is contiguous is fetched from where it lies |
@@ -28,7 +28,7 @@ use crate::memory::GlobalPtr;
 use crate::memory::region;
 use crate::node::message::STAGING_BYTES;
 use crate::transport::Remote;
-use crate::transport::ofi::Line;
+use crate::transport::ofi::{Line, Purpose};
 use crate::watch::{Extent, Kind};
 use crate::world::World;
 
@@ -76,6 +76,22 @@ fn for_each_row(patch: &Patch, remote: u64, local: *mut u8, outward: bool, mut s
     unsafe { patch.for_each_row(to, from, visit) };
 }
 
+/// The next piece of a row for the access of a claimed slot: its length, and whether it goes straight to or from where
+/// it lies, not through the slot's chunk.
+///
+/// # Safety
+/// LOCAL-PATCH, until the access is complete.
+unsafe fn piece(line: &Line, slot: usize, by: Purpose, local: *mut u8, rest: usize) -> (usize, bool) {
+    let len = rest.min(line.largest_access());
+    // A put of a chunk is copied all the same, to be locally complete at once.
+    if by == Purpose::Written && len <= STAGING_BYTES {
+        return (len, false);
+    }
+    // SAFETY: LOCAL-PATCH.
+    let straight = unsafe { line.reaches(slot, by, local, len) };
+    (if straight { len } else { len.min(STAGING_BYTES) }, straight)
+}
+
 /// Puts a patch; locally complete when that says, remotely after a fence.
 ///
 /// # Safety
@@ -96,18 +112,20 @@ pub(super) unsafe fn put(
     let origin = world.origin();
     let what = outstanding(target.rank(), target.region, Access::Put);
     origin.order_access(target.rank(), target.region, Access::Put, patch.bytes());
-    let straight = line.reaches_all_memory();
-    let largest = line.largest_access().min(if straight { usize::MAX } else { STAGING_BYTES });
     let tag = completion.tag(origin);
     let mut pieces = 0;
     for_each_row(patch, target.offset, source.cast_mut(), true, |offset, local, row| {
-        for begin in (0..row).step_by(largest) {
-            let (offset, local, len) = (offset + begin as u64, local.wrapping_add(begin), largest.min(row - begin));
+        let mut begin = 0;
+        while begin < row {
+            let (offset, local) = (offset + begin as u64, local.wrapping_add(begin));
             if pieces >= PIPELINE {
                 origin.narrow(tag.op);
             }
             pieces += 1;
             let slot = origin.claim();
+            // SAFETY: LOCAL-PATCH.
+            let (len, _) = unsafe { piece(line, slot, Purpose::Written, local, row - begin) };
+            begin += len;
             let from = if len <= STAGING_BYTES {
                 // SAFETY: LOCAL-PATCH; REQUEST-SLOT: the chunk of a claimed slot is ours, and holds as much.
                 unsafe { copy(origin.staging(slot), local, len) };
@@ -142,20 +160,22 @@ pub(super) unsafe fn get(
     let tag = completion.tag(origin);
     let what = outstanding(source.rank(), source.region, Access::Get);
     origin.order_access(source.rank(), source.region, Access::Get, patch.bytes());
-    let straight = line.reaches_all_memory();
-    let largest = line.largest_access().min(if straight { usize::MAX } else { STAGING_BYTES });
     let mut pieces = 0;
     for_each_row(patch, source.offset, target, false, |offset, local, row| {
-        for begin in (0..row).step_by(largest) {
+        let mut begin = 0;
+        while begin < row {
             if pieces >= PIPELINE {
                 origin.narrow(tag.op);
             }
             pieces += 1;
-            let len = largest.min(row - begin);
+            let (offset, local) = (offset + begin as u64, local.wrapping_add(begin));
             let slot = origin.claim();
-            let place = (local.wrapping_add(begin), len);
             // SAFETY: LOCAL-PATCH is LANDING for the piece.
-            unsafe { origin.read(slot, what, tag, access, offset + begin as u64, place) };
+            unsafe {
+                let (len, straight) = piece(line, slot, Purpose::Read, local, row - begin);
+                begin += len;
+                origin.read(slot, (what, tag), access, offset, (local, len), straight);
+            }
         }
     });
     completion.settle(origin, tag)

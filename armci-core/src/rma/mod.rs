@@ -3,7 +3,7 @@
 //! Each one goes the same way: check and resolve the place, wait if the order
 //! of this rank's own operations demands it, choose the path by capability and
 //! setting, go. [`contiguous`], [`strided`] and [`vector`] are the faces, [`by_message`]
-//! (with [`by_bulk`], for what is long and far) and, for vectors, [`by_list`] the path for what remote memory access cannot or shall not do.
+//! (with [`by_bulk`] and [`by_planes`], for what is long and far) and, for vectors, [`by_list`] the path for what remote memory access cannot or shall not do.
 //!
 //! What can be outstanding when a call returns: puts and accumulates by message at their targets (they are
 //! locally complete, for their bytes have been copied), and the data of a get by message that is to come [later](Completion).
@@ -11,6 +11,7 @@
 mod by_bulk;
 pub(crate) mod by_list;
 pub(crate) mod by_message;
+mod by_planes;
 mod contiguous;
 pub(crate) mod far;
 mod segment;

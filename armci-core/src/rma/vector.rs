@@ -146,7 +146,7 @@ impl World {
         self.count().put(bytes);
         if !self.all_near(self.direct().put.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
-            unsafe { by_list::transfer(self, segments, Verb::Put) };
+            unsafe { by_list::transfer(self, segments, bytes, Verb::Put, false) };
             return Ok(());
         }
         for Segment { local, remote, count } in segments {
@@ -202,7 +202,7 @@ impl World {
             let origin = self.origin();
             let tag = completion.tag(origin);
             // SAFETY: LOCAL-SEGMENTS.
-            unsafe { by_list::transfer(self, segments, Verb::Get(tag)) };
+            unsafe { by_list::transfer(self, segments, bytes, Verb::Get(tag), completion.is_later()) };
             return completion.settle(origin, tag);
         }
         for Segment { local, remote, count } in segments {
@@ -249,7 +249,7 @@ impl World {
         self.count().accumulate(bytes);
         if !self.all_near(self.direct().accumulate.get(), segments.clone()) {
             // SAFETY: LOCAL-SEGMENTS.
-            unsafe { by_list::transfer(self, segments, Verb::Accumulate { kind, alpha }) };
+            unsafe { by_list::transfer(self, segments, bytes, Verb::Accumulate { kind, alpha }, false) };
             return Ok(());
         }
         for Segment { local, remote, count } in segments {

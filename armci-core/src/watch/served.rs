@@ -21,9 +21,9 @@ use crate::transport::Incoming;
 /// The kind of a message for this handler, by number.
 fn kind_of(handler: u16) -> usize {
     match handler & !LONG {
-        builtin::PUT | builtin::PUT_LIST => 0,
-        builtin::GET | builtin::GET_LIST => 1,
-        builtin::ACCUMULATE | builtin::ACCUMULATE_LIST => 2,
+        builtin::PUT | builtin::PUT_LIST | builtin::PUT_PLANES => 0,
+        builtin::GET | builtin::GET_LIST | builtin::GET_PLANES => 1,
+        builtin::ACCUMULATE | builtin::ACCUMULATE_LIST | builtin::ACCUMULATE_PLANES => 2,
         builtin::RMW => 3,
         builtin::SIGNAL => 4,
         builtin::DESCRIBE => 5,

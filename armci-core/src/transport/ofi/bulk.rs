@@ -38,9 +38,9 @@ struct Registered {
 impl Registered {
     /// # Safety
     /// The memory stays as long as this.
-    unsafe fn new(domain: &Domain, endpoint: &Endpoint, at: *mut u8, len: usize) -> Result<Self> {
+    unsafe fn new(domain: &Domain, endpoint: &Endpoint, access: u64, at: *mut u8, len: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let object = unsafe { domain.register(at, len, random::<1>()?[0], endpoint)? };
+        let object = unsafe { domain.register_for(access, at, len, random::<1>()?[0], endpoint)? };
         Ok(Registered { object, base: if domain.names_addresses() { at as u64 } else { 0 } })
     }
 
@@ -81,9 +81,10 @@ impl Buffers {
     pub(super) fn open(domain: &Domain, endpoint: &Endpoint, service: &Domain) -> Result<Self> {
         let mut buffers = Buffers::unregistered();
         let memory = buffers.memory;
+        let access = abi::REMOTE_READ | abi::REMOTE_WRITE;
         // SAFETY: BULK-BUFFER.
         let register =
-            |domain| unsafe { Registered::new(domain, endpoint, memory.as_ptr().cast(), BULKS * BULK_BYTES) };
+            |domain| unsafe { Registered::new(domain, endpoint, access, memory.as_ptr().cast(), BULKS * BULK_BYTES) };
         buffers.registered = Some(register(domain)?);
         if !service.binds_memory() {
             buffers.served = Some(register(service)?);
@@ -130,6 +131,17 @@ impl Buffers {
     }
 }
 
+/// What is done with memory that is lent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The target fetches from it.
+    Fetched,
+    /// It is written from.
+    Written,
+    /// It is read into.
+    Read,
+}
+
 /// Memory of the program, registered until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lent {
@@ -139,14 +151,31 @@ pub(crate) struct Lent {
 impl Lent {
     /// # Safety
     /// The memory stays as long as this.
-    pub(super) unsafe fn new(domain: &Domain, endpoint: &Endpoint, at: *mut u8, len: usize) -> Result<Self> {
+    pub(super) unsafe fn new(
+        domain: &Domain,
+        endpoint: &Endpoint,
+        by: Purpose,
+        at: *mut u8,
+        len: usize,
+    ) -> Result<Self> {
+        // Nothing more than that: what is only read from may be memory that nobody may write.
+        let access = match by {
+            Purpose::Fetched => abi::REMOTE_READ,
+            Purpose::Written => abi::WRITE,
+            Purpose::Read => abi::READ,
+        };
         // SAFETY: the caller's promise.
-        Ok(Lent { registered: unsafe { Registered::new(domain, endpoint, at, len)? } })
+        Ok(Lent { registered: unsafe { Registered::new(domain, endpoint, access, at, len)? } })
     }
 
     /// `len` bytes of it, `offset` bytes behind its beginning, to be fetched while their owner stays in its call.
     pub(crate) fn place(&self, offset: usize, len: usize) -> Place {
         self.registered.place(Errand::Fetch, Through::Line, offset, len)
+    }
+
+    /// What an access of the own side names it by.
+    pub(super) fn descriptor(&self) -> *mut std::ffi::c_void {
+        self.registered.object.get().mem_desc
     }
 }
 

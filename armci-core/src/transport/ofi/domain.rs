@@ -314,7 +314,7 @@ impl Domain {
         format!("the provider refuses {what}: {} ({code})", self.library.meaning(code))
     }
 
-    /// Registers memory for others to read and write, under a key that the provider may replace.
+    /// Registers memory for anything, under a key that the provider may replace.
     ///
     /// # Safety
     /// It stays mapped as long as what this returns.
@@ -328,8 +328,27 @@ impl Domain {
         key: u64,
         bound_to: &super::endpoint::Endpoint,
     ) -> Result<Object<abi::Mr>> {
-        let mut registered = ptr::null_mut();
         let access = abi::REMOTE_READ | abi::REMOTE_WRITE | abi::READ | abi::WRITE | abi::SEND | abi::RECV;
+        // SAFETY: the caller's promise.
+        unsafe { self.register_for(access, memory, len, key, bound_to) }
+    }
+
+    /// Registers memory for what `access` says: what is only read need not be writable.
+    ///
+    /// # Safety
+    /// As [`Domain::register`].
+    ///
+    /// # Errors
+    /// What the provider has to say.
+    pub(super) unsafe fn register_for(
+        &self,
+        access: u64,
+        memory: *mut u8,
+        len: usize,
+        key: u64,
+        bound_to: &super::endpoint::Endpoint,
+    ) -> Result<Object<abi::Mr>> {
+        let mut registered = ptr::null_mut();
         // SAFETY: FABRIC-ABI, and the caller's promise.
         let code = unsafe {
             let reg = (*self.domain.get().mr).reg;

@@ -265,6 +265,7 @@ impl Endpoint {
         if self.refuses() {
             return Err(Trouble::Again);
         }
+        debug_assert!(!self.domain.wants_local() || !local.desc.is_null(), "memory that is not registered");
         let iov = abi::Iov { base: local.at.cast(), len };
         let remote = abi::RmaIov { addr: target.address, len, key: target.key };
         let mut desc = local.desc;

@@ -21,7 +21,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::abi;
-use super::bulk::{Buffers, Lent};
+use super::bulk::{Buffers, Lent, Purpose};
 use super::domain::Domain;
 use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
@@ -32,11 +32,14 @@ use super::packet::{
 };
 use crate::error::Result;
 use crate::memory::region::Access;
-use crate::node::message::{ContextBlock, INLINE_MAX, REPLY_INLINE_MAX, REQUEST_SLOTS, Status};
+use crate::node::message::{ContextBlock, INLINE_MAX, REPLY_INLINE_MAX, REQUEST_SLOTS, STAGING_BYTES, Status};
 use crate::transport::{Again, Outgoing};
 
 /// Buffers posted for replies.
 const BUFFERS: usize = REQUEST_SLOTS + 1;
+/// Memory of the program from so many bytes on is registered for its access, where the provider wants that; shorter one
+/// is copied through chunks that are registered, which costs less than to pin its pages.
+const LEND_FROM: usize = 4 * STAGING_BYTES;
 /// Completions looked at in one go.
 const BATCH: usize = 16;
 /// Bytes of a request before its payload.
@@ -68,6 +71,9 @@ pub(crate) struct Line {
     registered: Option<[Object<abi::Mr>; 3]>,
     /// For what is longer than a chunk, once there is such a thing; none if the provider refuses.
     bulk: OnceCell<Option<Buffers>>,
+    /// For each slot, memory of the program that is registered for its access; and how often there was such.
+    lent: [RefCell<Option<Lent>>; REQUEST_SLOTS],
+    lendings: Cell<u64>,
     domain: Arc<Domain>,
     names: Names,
     tokens: Box<[Token]>,
@@ -91,6 +97,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         if self.domain.binds_memory() {
             self.registered = None;
+            self.lent = Default::default();
             if let Some(Some(bulk)) = self.bulk.get_mut() {
                 bulk.withdraw();
             }
@@ -127,6 +134,8 @@ impl Line {
             endpoint,
             registered,
             bulk: OnceCell::new(),
+            lent: Default::default(),
+            lendings: Cell::new(0),
             domain,
             names: Names::default(),
             tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
@@ -282,8 +291,7 @@ impl Line {
         len: usize,
     ) -> std::result::Result<(), Again> {
         let to = self.place(target, access, offset);
-        let local =
-            if from.is_null() { self.chunk(slot) } else { Local { at: from.cast_mut(), desc: ptr::null_mut() } };
+        let local = if from.is_null() { self.chunk(slot) } else { self.programs(slot, from.cast_mut()) };
         // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
         let taken = unsafe { self.endpoint.write(to, local, len, &self.tokens[slot]) };
         self.taken(slot, Use::Access { target, fetched: 0 }, taken)
@@ -306,15 +314,41 @@ impl Line {
         len: usize,
     ) -> std::result::Result<(), Again> {
         let from = self.place(target, access, offset);
-        let local = if to.is_null() { self.chunk(slot) } else { Local { at: to, desc: ptr::null_mut() } };
+        let local = if to.is_null() { self.chunk(slot) } else { self.programs(slot, to) };
         // SAFETY: OPERATION-MEMORY, by the caller's promise or REQUEST-SLOT.
         let taken = unsafe { self.endpoint.read(from, local, len, &self.tokens[slot]) };
         self.taken(slot, Use::Access { target, fetched: if to.is_null() { len } else { 0 } }, taken)
     }
 
-    /// Whether memory anywhere may be written from and read into; otherwise only the slots' chunks.
-    pub(crate) fn reaches_all_memory(&self) -> bool {
-        !self.domain.wants_local()
+    /// Memory of the program, for the access of a slot.
+    fn programs(&self, slot: usize, at: *mut u8) -> Local {
+        Local { at, desc: self.lent[slot].borrow().as_ref().map_or(ptr::null_mut(), Lent::descriptor) }
+    }
+
+    /// Whether memory of the program may be written from or read into by the next access of a claimed slot; otherwise only
+    /// the slot's chunk. If need be it is registered for that access.
+    ///
+    /// # Safety
+    /// It stays until the access is complete.
+    pub(crate) unsafe fn reaches(&self, slot: usize, by: Purpose, at: *mut u8, len: usize) -> bool {
+        if !self.domain.wants_local() {
+            return true;
+        }
+        if len < LEND_FROM {
+            return false;
+        }
+        // SAFETY: the caller's promise; and `finish` ends it.
+        let lent = unsafe { self.lend(by, at, len) };
+        let lends = lent.is_some();
+        self.lendings.set(self.lendings.get() + u64::from(lends));
+        *self.lent[slot].borrow_mut() = lent;
+        lends
+    }
+
+    /// How often memory of the program was registered for an access, and how much of it is now.
+    pub(crate) fn lendings(&self) -> (u64, u64) {
+        let now = self.lent.iter().filter(|lent| lent.borrow().is_some()).count();
+        (self.lendings.get(), now as u64)
     }
 
     /// Bytes of one access at most.
@@ -370,13 +404,13 @@ impl Line {
         self.bulk()?.place(errand, through, buffer, len)
     }
 
-    /// Registers memory of the program, for a call; none if the provider refuses.
+    /// Registers memory of the program, for a call or an access; none if the provider refuses.
     ///
     /// # Safety
     /// The memory stays as long as what this returns, which is dropped before the line.
-    pub(crate) unsafe fn lend(&self, at: *mut u8, len: usize) -> Option<Lent> {
+    pub(crate) unsafe fn lend(&self, by: Purpose, at: *mut u8, len: usize) -> Option<Lent> {
         // SAFETY: the caller's promise.
-        let lent = unsafe { Lent::new(&self.domain, &self.endpoint, at, len) };
+        let lent = unsafe { Lent::new(&self.domain, &self.endpoint, by, at, len) };
         lent.map_err(|error| tracing::warn!("memory of {len} bytes goes through buffers: {error}")).ok()
     }
 
@@ -502,6 +536,7 @@ impl Line {
 
     fn finish(&self, slot: usize, status: Status, len: usize) {
         self.uses[slot].set(Use::Nothing);
+        self.lent[slot].take();
         self.under_way.set(self.under_way.get() - 1);
         self.block().replies[slot].complete(status, len);
     }

@@ -44,6 +44,7 @@ pub(crate) fn is_here() -> crate::error::Result<()> {
     library::Library::load().map(drop)
 }
 
+pub(crate) use bulk::Purpose;
 pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
 pub(crate) use faults::Asked;
