@@ -174,7 +174,11 @@ impl Context {
         let Shared { node, transport, service, .. } = &**shared;
         let tracking = shared.config.conflicts;
         let (spin, crowded) = (shared.spin, shared.crowded);
-        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking)?;
+        let origin = Origin::new(number, node.clone(), transport.clone(), service.clone(), spin, crowded, tracking);
+        // Who joins will meet the other nodes; other threads open theirs when they first reach one.
+        if primary.is_some() {
+            origin.open_line()?;
+        }
         let resolves = shared.config.resolve == Resolve::Cache;
         let cache =
             (resolves || transport.has_beyond()).then(|| RefCell::new(RegionCache::new(shared.config.region_cache)));

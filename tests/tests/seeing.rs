@@ -1,6 +1,7 @@
 //! What a job tells of itself when asked: exact counts, a timeline that can be read; and nothing when not asked.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -27,9 +28,27 @@ fn job((ranks, path, server): (u64, &str, &str)) -> Ranks {
     Ranks::new(ranks as usize).on_one_node().env("ARMCI_PROTOCOL", path).env("ARMCI_PROGRESS", server)
 }
 
-/// A file that no other test writes.
-fn file(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("armci-seeing-{name}-{}.json", std::process::id()))
+/// A file that no other test writes. It is removed with this, and so are those of nodes, also when the test fails.
+struct Scratch(PathBuf);
+
+fn file(name: &str) -> Scratch {
+    Scratch(std::env::temp_dir().join(format!("armci-seeing-{name}-{}.json", std::process::id())))
+}
+
+impl Deref for Scratch {
+    type Target = PathBuf;
+
+    fn deref(&self) -> &PathBuf {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What was looked at, or was never written, is not there.
+        let _ = std::fs::remove_file(&self.0);
+        (0..2).for_each(|node| drop(std::fs::remove_file(self.0.with_extension(format!("node{node}.json")))));
+    }
 }
 
 /// A known number of each operation.

@@ -23,7 +23,7 @@ mod bulk;
 mod order;
 mod sent;
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,8 +83,9 @@ pub(crate) struct Origin {
     /// Keeps the block mapped.
     node: Arc<Node>,
     transport: Wire,
-    /// The way to other nodes, if there are any.
-    line: Option<Line>,
+    /// The way to other nodes, once there was something to do there: an endpoint costs milliseconds and megabytes, which
+    /// threads that stay on their node need not pay.
+    line: OnceCell<Line>,
     service: Arc<Service>,
     /// For waits for one rank, and for waits of all for all.
     patience: Patience,
@@ -121,16 +122,15 @@ impl Origin {
         spin: Duration,
         crowded: bool,
         tracking: Conflicts,
-    ) -> Result<Self> {
+    ) -> Self {
         const { assert!(REQUEST_SLOTS == u32::BITS as usize) };
         let block = node.context(node.who().rank, context);
-        let line = transport.fabric().map(|fabric| Line::open(fabric, context, block)).transpose()?;
-        Ok(Origin {
+        Origin {
             context,
             block: NonNull::from(block),
             node,
             transport,
-            line,
+            line: OnceCell::new(),
             service,
             patience: Patience::spinning(spin),
             patience_with_all: if crowded { Patience::yielding(YIELD) } else { Patience::spinning(spin) },
@@ -144,24 +144,48 @@ impl Origin {
             refused: RefCell::new(Vec::new()),
             tracking,
             conflicts: Cell::new(ConflictCounts::default()),
-        })
+        }
+    }
+
+    /// Opens the way to other nodes now, if there are any, so that the one who asks hears why it cannot be had.
+    ///
+    /// # Errors
+    /// [`Error::Fabric`]: what the provider has to say.
+    pub(crate) fn open_line(&self) -> Result<()> {
+        if let (Some(fabric), None) = (self.transport.fabric(), self.line.get()) {
+            let line = Line::open(fabric, self.context, self.block())?;
+            self.line.get_or_init(|| line);
+        }
+        Ok(())
     }
 
     /// The way to a rank, if it is on another node.
     #[inline]
     fn line_to(&self, rank: usize) -> Option<&Line> {
-        self.line.as_ref().filter(|_| self.node.slot_of(rank).is_none())
+        if self.node.slot_of(rank).is_some() { None } else { self.line() }
     }
 
     /// The way to other nodes, if there are any.
+    #[inline]
     pub(crate) fn line(&self) -> Option<&Line> {
-        self.line.as_ref()
+        self.line.get().or_else(|| self.first_line())
+    }
+
+    /// The same, at the first use. An operation that has begun cannot go back: if there is no way, the job ends.
+    #[cold]
+    #[inline(never)]
+    fn first_line(&self) -> Option<&Line> {
+        let fabric = self.transport.fabric()?;
+        if let Err(error) = self.open_line() {
+            fabric.give_up(None, &format!("thread {} of the rank cannot reach other nodes: {error}", self.context));
+        }
+        self.line.get()
     }
 
     /// Moves on what is between nodes; whether anything came.
     #[inline]
     fn poll(&self) -> bool {
-        self.line.as_ref().is_some_and(Line::poll)
+        self.line.get().is_some_and(Line::poll)
     }
 
     /// A number for an operation or a scope that begins now; never 0.
@@ -476,7 +500,7 @@ impl Origin {
     /// Sleeps until `ready` may hold or there is a message to serve.
     fn sleep_unless(&self, ready: &mut dyn FnMut() -> bool) {
         let awake = || ready() || self.service.has_work();
-        let line = self.line.as_ref().filter(|line| line.under_way() != 0);
+        let line = self.line.get().filter(|line| line.under_way() != 0);
         let serves = self.transport.has_beyond() && !self.service.has_thread();
         self.service.while_waiter_sleeps(|| {
             if line.is_some() || serves {
@@ -557,7 +581,7 @@ impl Origin {
 
     fn release(&self, slot: usize) {
         self.sent.borrow_mut()[slot] = None;
-        if let (Some(buffer), Some(line)) = (self.bulk[slot].take(), &self.line) {
+        if let (Some(buffer), Some(line)) = (self.bulk[slot].take(), self.line.get()) {
             line.release_bulk(buffer);
         }
         self.free.set(self.free.get() | 1 << slot);

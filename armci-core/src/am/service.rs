@@ -159,7 +159,14 @@ impl Service {
         let serve_one = || unsafe { self.transport.serve_one(&mut |incoming| self.serve(incoming, server)) };
         // Before the inbox, at which every owner looks once more.
         let beyond = if self.transport.has_beyond() { self.serve_beyond(server) } else { 0 };
-        let served = beyond + self.owner.serve(BATCH, || self.has_message(), serve_one);
+        let served = self.owner.serve(BATCH, || self.has_message(), serve_one);
+        self.count(served, server);
+        beyond + served
+    }
+
+    /// Adds to what was served so far.
+    #[inline]
+    fn count(&self, served: usize, server: Server) {
         if served != 0 {
             let count = match server {
                 Server::ProgressThread => &self.served_by_thread,
@@ -167,7 +174,6 @@ impl Service {
             };
             count.fetch_add(served as u64, Ordering::Relaxed);
         }
-        served
     }
 
     /// Moves on what is between nodes, and serves what has come from there, unless somebody else is at it. A thread that
@@ -186,6 +192,7 @@ impl Service {
         // SAFETY: SERVICE-OWNER: we are.
         let served = unsafe { self.transport.serve_beyond(BATCH, &mut |incoming| self.serve(incoming, server)) };
         self.owner.put_back();
+        self.count(served, server);
         // A waiter may not come back, and the thread that sleeps does not know that something is left.
         if server == Server::Waiter && self.threaded && self.transport.has_left_over() {
             self.transport.pass_on();

@@ -42,7 +42,9 @@ impl Valgrind {
 
     /// The command line up to the program's arguments.
     pub fn command(&self, program: &Path) -> Vec<OsString> {
-        let mut words = vec!["valgrind".to_owned(), "--quiet".into(), format!("--error-exitcode={FOUND}")];
+        // Nobody attaches a debugger, whose pipes would stay where a program is killed.
+        let mut words = ["valgrind", "--quiet", "--vgdb=no"].map(str::to_owned).to_vec();
+        words.push(format!("--error-exitcode={FOUND}"));
         words.push(format!("--suppressions={}", package().join("tests/valgrind.supp").display()));
         words.push(format!("--log-file={}/%p", self.directory.display()));
         if self.leaks {

@@ -102,7 +102,7 @@ impl Origin {
     pub(super) fn stored(&self, slot: usize, status: Status, len: usize) -> Option<*const u8> {
         let buffer = self.bulk[slot].get().filter(|_| status == Status::Done && len <= BULK_BYTES)?;
         let is_data = matches!(self.sent.borrow()[slot]?.answer, Answer::Data { .. });
-        self.line.as_ref().filter(|_| is_data).map(|line| line.bulk_at(buffer).cast_const())
+        self.line.get().filter(|_| is_data).map(|line| line.bulk_at(buffer).cast_const())
     }
 
     /// A place in a long buffer.

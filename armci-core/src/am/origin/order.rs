@@ -28,7 +28,7 @@ impl Origin {
         if self.detached.get() == 0 {
             return;
         }
-        let in_order = |bytes| self.line.as_ref().is_some_and(|line| line.fabric().orders_writes(bytes));
+        let in_order = |bytes| self.transport.fabric().is_some_and(|fabric| fabric.orders_writes(bytes));
         self.order_behind(target, region, access, |earlier| match earlier.by {
             By::Access(before) => {
                 (earlier.what.access, access) == (Access::Put, Access::Put) && in_order(bytes.max(before))

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
 use super::faults::{Asked, Faults};
+use super::frugal;
 use super::library::{Infos, Library, Object, owned_by_c};
 use super::packet::{ADDRESS_MAX, PACKET_MAX};
 use crate::error::{Error, Result};
@@ -75,6 +76,7 @@ impl Domain {
         here: bool,
         (rank, ranks): (usize, usize),
     ) -> Result<(Self, String)> {
+        frugal::set(wanted);
         let library = Library::load()?;
         let wish = library.wish()?;
         // SAFETY: FABRIC-ABI: a wish has all its parts; what is put there is freed with it.

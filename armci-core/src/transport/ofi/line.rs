@@ -155,11 +155,6 @@ impl Line {
         Ok(line)
     }
 
-    /// What all lines of this rank share.
-    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
-        &self.fabric
-    }
-
     /// Slots in use.
     #[inline]
     pub(crate) fn under_way(&self) -> usize {

@@ -28,6 +28,7 @@ mod domain;
 mod endpoint;
 mod fabric;
 mod faults;
+mod frugal;
 pub mod fuzzed;
 mod landings;
 mod library;
