@@ -153,9 +153,9 @@ impl Bound {
         match unit {
             _ if self.times == 0.0 => unit.show_bound(more),
             // A time that may be so many times as long is a rate of that share.
-            Unit::Rate(_) | Unit::Speed(_) => format!(">= {} of {name}", (1e3 / self.times).round() / 1e3),
-            _ if more == 0.0 => format!("<= {} x {name}", self.times),
-            _ => format!("<= {} x {name} + {}", self.times, unit.show(more)).replace("<= 1 x ", "<= "),
+            Unit::Rate(_) | Unit::Speed(_) => format!(">= {} of {name}", short(1.0 / self.times)),
+            _ if more == 0.0 => format!("<= {} x {name}", short(self.times)),
+            _ => format!("<= {} x {name} + {}", short(self.times), unit.show(more)).replace("<= 1 x ", "<= "),
         }
     }
 
@@ -167,6 +167,11 @@ impl Bound {
         };
         if self.times == 0.0 { Some(more) } else { Some(self.times * limit? + more) }
     }
+}
+
+/// A factor as it was asked for, without the noise of its last digits.
+fn short(factor: f64) -> f64 {
+    (factor * 1e3).round() / 1e3
 }
 
 /// One row.
