@@ -8,7 +8,7 @@ use fastrand::Rng;
 use tests::Ranks;
 
 /// Words of a part, of a staging chunk and of a long buffer.
-const WORDS: usize = 90_000;
+const WORDS: usize = 180_000;
 const CHUNK: usize = STAGING_BYTES / 8;
 const LONG: usize = (256 << 10) / 8;
 
