@@ -13,7 +13,7 @@ use tests::Ranks;
 
 /// Words of a staging chunk, and of a long buffer.
 const CHUNK: usize = STAGING_BYTES / 8;
-const LONG: usize = (256 << 10) / 8;
+const LONG: usize = (512 << 10) / 8;
 
 /// Runs `body` in jobs of several nodes, with and without progress thread.
 fn in_each_job(body: impl Fn(&World)) {
