@@ -177,7 +177,7 @@ fn many_at_once_lose_nothing() {
 /// target, are complete: they do not wait behind it.
 #[test]
 fn nobody_waits_behind_a_rank_that_computes() {
-    Ranks::new(3).nodes(3).run(|world| {
+    Ranks::new(3).nodes(3).env("ARMCI_PROGRESS", "thread").run(|world| {
         const WORDS: usize = 2 * LONG;
         let region = world.allocate_filled(WORDS, 0i64).unwrap();
         let flag = world.allocate_filled(1, 0i64).unwrap();
