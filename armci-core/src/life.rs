@@ -146,8 +146,10 @@ impl World {
         if let (Some((None, _)), Some(asked)) = (settled, seat.progress_cpu) {
             tracing::warn!(rank = who.rank, cpu = asked, "the progress thread may not sit where it should");
         }
+        let seated = seated(settled, seat);
+        tracing::debug!(rank = who.rank, "{seated}");
         if self.shared().config.verbose {
-            eprintln!("armci: rank {}: {}", who.rank, seated(settled, seat));
+            eprintln!("armci: rank {}: {seated}", who.rank);
         }
     }
 
@@ -253,14 +255,14 @@ fn seated(settled: Option<(Option<usize>, Option<i32>)>, seat: &Seat) -> String 
     };
     let place = cpu.map_or("where the scheduler puts it".into(), |cpu| format!("on processor {cpu}"));
     match (seat.shares, nice) {
-        (false, _) => format!("its progress thread sits {place}, which it has to itself"),
+        (false, _) => format!("the progress thread sits {place}, which it has to itself"),
         (true, Some(nice)) if nice < 0 => {
-            format!("its progress thread sits {place} and goes before the computation there (niceness {nice})")
+            format!("the progress thread sits {place} and goes before the computation there (niceness {nice})")
         }
         (true, Some(_)) => format!(
-            "its progress thread sits {place} and may not go before the computation there: some requests wait for the end of its turn \
+            "the progress thread sits {place} and may not go before the computation there: some requests wait for the end of its turn \
              (`ulimit -e 40` lets it)"
         ),
-        (true, None) => format!("its progress thread sits {place}; ranks share the processors"),
+        (true, None) => format!("the progress thread sits {place}; ranks share the processors"),
     }
 }

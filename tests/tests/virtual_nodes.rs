@@ -232,7 +232,7 @@ fn words_flags_counters_and_locks_are_everybodys() {
 fn messages_cross_nodes() {
     in_each_job(|world, _| {
         let (me, size) = (world.rank(), world.size());
-        let region = world.allocate(8 * 10_000).unwrap();
+        let region = world.allocate(8 * 2_000 * size).unwrap();
         let echo = world
             .register(|delivery, reply| reply.set(&[&[delivery.source as u8], delivery.payload].concat()))
             .unwrap();
