@@ -29,6 +29,7 @@ mod guard;
 mod hosted;
 mod inherited;
 mod launcher;
+mod network;
 mod place;
 mod pmi;
 #[doc(hidden)]
@@ -40,6 +41,7 @@ mod wire;
 pub use crate::topology::Bind;
 pub use abort::Aborter;
 pub use launcher::{Failure, Hosts, Job, Outcome, serve_as_agent};
+pub(crate) use network::host_name;
 
 use std::io::{Read, Write};
 use std::num::NonZeroU32;

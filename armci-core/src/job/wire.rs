@@ -9,6 +9,9 @@
 //! Guaranteed: whatever arrives, [`Frames`] yields whole frames of known kinds or an error; it
 //! never reserves memory on the word of a length it has not seen arrive.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
 use crate::error::{Error, Result};
 
 /// The largest payload either side accepts: a table of 16 Ki ranks with 4 KiB each.
@@ -140,6 +143,44 @@ pub(super) fn decode_table(mut table: &[u8], ranks: usize) -> Result<Vec<Vec<u8>
         table = rest;
     }
     if table.is_empty() { Ok(shares) } else { Err(broken()) }
+}
+
+/// Numbers and texts, one behind the other.
+#[derive(Default)]
+pub(super) struct Words(pub(super) Vec<u8>);
+
+impl Words {
+    pub(super) fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+/// Reads what [`Words`] wrote; nothing from where it does not fit.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*number))
+    }
+
+    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    /// A text that need not be UTF-8.
+    pub(super) fn text(&mut self) -> Option<OsString> {
+        self.bytes().map(|bytes| OsString::from_vec(bytes.to_vec()))
+    }
 }
 
 #[cfg(test)]
