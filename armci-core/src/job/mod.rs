@@ -35,6 +35,7 @@ mod pmi;
 #[doc(hidden)]
 pub mod pmix;
 mod rank;
+mod ring;
 mod ticket;
 mod wire;
 

@@ -1,5 +1,5 @@
-//! The language between a rank and its launcher, and between a launcher and its agents on other hosts: frames of a kind,
-//! a length and bytes, over a stream socket.
+//! The language between a rank and its launcher, between a launcher and its agents on other hosts, and between ranks that
+//! watch each other: frames of a kind, a length and bytes, over a stream socket.
 //!
 //! ```text
 //!   0       4       8            8+len
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Hello = 1,
     /// Rank: my share. Launcher: everybody's.
     Gather = 2,
-    /// Rank: I am done. Launcher: everybody is.
+    /// Rank: I am done. Launcher: everybody is. Between ranks: I leave in order.
     Goodbye = 3,
     /// Launcher: no; the payload says why.
     Refused = 4,
@@ -39,9 +39,9 @@ pub(super) enum Kind {
     Challenge = 6,
     /// Launcher: all hosts are there; start your ranks.
     Start = 7,
-    /// Agent: the first of my ranks has joined. Launcher: somewhere a rank has.
+    /// Agent: the first of my ranks has joined. Launcher: somewhere a rank has. Node: I watch you from now on.
     Joined = 8,
-    /// Agent: this is why the job is to end.
+    /// Agent, rank: this is why the job is to end.
     Failed = 9,
     /// Agent: all my ranks have ended well.
     Done = 10,

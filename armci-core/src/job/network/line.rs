@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
 use super::super::wire::{Frame, Frames};
 use crate::error::Result;
@@ -73,6 +73,14 @@ impl Line {
                 Err(error) => self.close(Some(error)),
                 Ok(_) => self.close(None),
             }
+        }
+    }
+
+    /// Sends no more after this: the other end reads to an end.
+    pub(in super::super) fn end(&mut self) {
+        if let Some(socket) = &self.socket {
+            // One that is broken has ended.
+            let _ = rustix::net::shutdown(socket, Shutdown::Write);
         }
     }
 
