@@ -25,8 +25,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdFlags, Signal};
 
 use super::abort::Aborter;
-use super::network::SILENCE;
-use super::network::line::Line;
+use super::network::line::{Line, is_silence};
+use super::ring::{self, SILENCE};
 use super::wire::{Frame, Kind};
 use crate::error::{Error, Result};
 
@@ -34,8 +34,6 @@ use crate::error::{Error, Result};
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a node that watches the previous one waits for the word of the other that does.
 const DEFERENCE: Duration = Duration::from_millis(500);
-/// How long goodbyes to other nodes may take to be heard: as long as a stopped rank is waited for.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 /// It polls, and writes a line; but what is thread-local in the program's libraries lies there too.
 const STACK: usize = 256 << 10;
 
@@ -167,6 +165,22 @@ impl Lines {
     fn keep(&mut self, parent: Option<Parent>, stopped: &OwnedFd) -> Option<End> {
         let mut found: Option<(String, Instant)> = None;
         loop {
+            // Before the first sleep too: what has come while a line was made wakes nobody.
+            let mut index = 0;
+            while let Some(neighbour) = self.neighbours.get_mut(index) {
+                let why = match neighbour.hear() {
+                    Word::None => {
+                        index += 1;
+                        continue;
+                    }
+                    Word::Goodbye => None,
+                    Word::End(why) => return Some(End { why, told: true }),
+                    Word::Lost(why) if !neighbour.by_another_too => return Some(End { why, told: false }),
+                    Word::Lost(why) => Some(why),
+                };
+                self.neighbours.swap_remove(index);
+                found = found.or(why.map(|why| (why, Instant::now() + DEFERENCE)));
+            }
             let sockets = self.neighbours.iter().filter_map(|neighbour| Some(neighbour.line.socket()?.0));
             let parents = parent.iter().map(|parent| parent.descriptor.as_fd());
             let descriptors = [stopped.as_fd()].into_iter().chain(parents).chain(sockets);
@@ -187,51 +201,24 @@ impl Lines {
             if let Some((why, _)) = found.take_if(|_| ready == 0) {
                 return Some(End { why, told: false });
             }
-            let mut index = 0;
-            while let Some(neighbour) = self.neighbours.get_mut(index) {
-                let why = match neighbour.hear() {
-                    Word::None => {
-                        index += 1;
-                        continue;
-                    }
-                    Word::Goodbye => None,
-                    Word::End(why) => return Some(End { why, told: true }),
-                    Word::Lost(why) if !neighbour.by_another_too => return Some(End { why, told: false }),
-                    Word::Lost(why) => Some(why),
-                };
-                self.neighbours.swap_remove(index);
-                found = found.or(why.map(|why| (why, Instant::now() + DEFERENCE)));
-            }
         }
     }
 
-    /// Tells all that watch this rank, or are watched by it on other nodes.
-    fn tell(&mut self, kind: Kind, payload: &[u8]) {
+    /// Tells all that watch this rank, or are watched by it on other nodes, why the job ends.
+    fn tell(&mut self, why: &str) {
         let beyond = self.neighbours.iter_mut().filter(|neighbour| neighbour.host.is_some());
         for line in self.own.iter_mut().chain(beyond.map(|neighbour| &mut neighbour.line)) {
-            line.send(Frame::encode(kind, payload).into());
+            line.send(Frame::encode(Kind::Failed, why.as_bytes()).into());
         }
     }
 
-    /// Says goodbye, and waits until it is heard: a connection that is closed while something arrives takes with it what is
-    /// under way the other way.
+    /// Says goodbye, to other nodes until it is heard.
     fn say_goodbye(mut self) {
-        self.tell(Kind::Goodbye, &[]);
-        let mut beyond: Vec<_> = self.neighbours.drain(..).filter(|neighbour| neighbour.host.is_some()).collect();
-        beyond.iter_mut().for_each(|neighbour| neighbour.line.end());
-        let until = Instant::now() + LAST_WORDS;
-        loop {
-            let sockets = beyond.iter().filter_map(|neighbour| Some(neighbour.line.socket()?.0));
-            let mut polled: Vec<_> = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
-            let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
-            if polled.is_empty()
-                || !matches!(retry_on_intr(|| rustix::event::poll(&mut polled, left.as_ref())), Ok(1..))
-            {
-                return;
-            }
-            // Whoever hears a goodbye closes its end.
-            beyond.iter_mut().for_each(|neighbour| neighbour.line.receive());
+        if let Some(own) = &mut self.own {
+            own.send(Frame::encode(Kind::Goodbye, &[]).into());
         }
+        let beyond = self.neighbours.into_iter().filter(|neighbour| neighbour.host.is_some());
+        ring::farewell(beyond.map(|neighbour| neighbour.line).collect());
     }
 }
 
@@ -267,7 +254,7 @@ impl Neighbour {
         match (&self.host, self.line.broken()) {
             (None, _) => died(&format!("rank {}", self.rank)),
             (Some(host), None | Some(Errno::CONNRESET)) => died(&format!("rank {} on host {host}", self.rank)),
-            (Some(host), Some(Errno::TIMEDOUT)) => format!(
+            (Some(host), Some(errno)) if is_silence(errno) => format!(
                 "host {host} (rank {}) has not answered for {} seconds: it is down, or its network is",
                 self.rank,
                 SILENCE.as_secs()
@@ -287,7 +274,7 @@ fn end_the_job(rank: usize, aborter: &Aborter, lines: &mut Lines, end: &End) {
         // Without a reader of standard error, the end must do.
         let _ = std::io::stderr().write_all(format!("armci: rank {rank}: {}: ending it\n", end.why).as_bytes());
     }
-    lines.tell(Kind::Failed, end.why.as_bytes());
+    lines.tell(&end.why);
     aborter.abort(1, &end.why);
     std::thread::sleep(GRACE);
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
@@ -335,6 +322,17 @@ mod tests {
     }
 
     #[test]
+    fn what_came_before_the_watch_is_heard() {
+        let (stopped, stop) = pipe().unwrap();
+        let (mut lines, theirs) = watched(Some("h"));
+        drop(theirs);
+        lines.neighbours[0].line.receive();
+        // So that a watch that sleeps first ends, too.
+        drop(stop);
+        assert!(lines.keep(None, &stopped).is_some());
+    }
+
+    #[test]
     fn a_reason_is_passed_on_both_ways() {
         let (_open, _stop) = pipe().unwrap();
         let (mut lines, mut theirs) = watched(Some("h"));
@@ -343,7 +341,7 @@ mod tests {
         theirs.send(word(Kind::Failed, b"rank 9 has died"));
         let end = lines.keep(None, &_open).unwrap();
         assert_eq!(end, End { why: "rank 9 has died".into(), told: true });
-        lines.tell(Kind::Failed, end.why.as_bytes());
+        lines.tell(&end.why);
         for line in [&mut watcher, &mut theirs] {
             line.receive();
             let frame = line.next().unwrap().unwrap();
@@ -388,7 +386,7 @@ mod tests {
                     scope.spawn(move || guard.stop());
                 }
             });
-            assert!(begin.elapsed() < LAST_WORDS, "the other's goodbye was waited for in vain");
+            assert!(begin.elapsed() < ring::LAST_WORDS, "the other's goodbye was waited for in vain");
         }
     }
 

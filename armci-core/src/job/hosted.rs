@@ -9,9 +9,10 @@
 //!   leave     say goodbye on the own lifeline; let the store go
 //! ```
 //!
-//! Guaranteed: after [`Hosted::join`] a neighbour's death, or the loss of a neighbouring host, ends this rank, and the job;
-//! whether the launcher sees it or not. The store is not touched between the end of joining and the end of the job, so that an MPI of the same process
-//! finds it as it would without us. Not guaranteed: joining while another thread is inside `MPI_Init`.
+//! Guaranteed: after [`Hosted::join`] a neighbour's death, or the loss of a neighbouring host, ends this rank, and the job,
+//! whether the launcher sees it or not. The store is not touched between the end of joining and the end of the job, so that
+//! an MPI of the same process finds it as it would without us. Not guaranteed: joining while another thread is inside
+//! `MPI_Init`.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -25,7 +26,7 @@ use super::abort::Aborter;
 use super::guard::{Guard, Neighbour};
 use super::network::proof::Secret;
 use super::place::Place;
-use super::ring::Opening;
+use super::ring::{self, Opening};
 use super::{Bootstrap, Identity};
 use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
@@ -109,7 +110,7 @@ impl<K: KeyValues> Hosted<K> {
             .collect::<Result<Vec<Card>>>()?;
         let identity = identity(rank, size, &cards);
         let seat = seat(&identity, &cards);
-        let neighbours = ring(&mut store, &mut round, &identity, &cards)?;
+        let neighbours = join_ring(&mut store, &mut round, &identity, &cards)?;
         let guard = Guard::new(rank, store.aborter(), neighbours);
         Ok(Self { store, round, identity, seat, guard })
     }
@@ -161,7 +162,7 @@ fn gather(store: &mut impl KeyValues, round: &mut u64, mine: &[u8]) -> Result<Ve
 }
 
 /// Connects the first ranks of nodes in a ring; the others have no part in it.
-fn ring(store: &mut impl KeyValues, round: &mut u64, who: &Identity, cards: &[Card]) -> Result<Vec<Neighbour>> {
+fn join_ring(store: &mut impl KeyValues, round: &mut u64, who: &Identity, cards: &[Card]) -> Result<Vec<Neighbour>> {
     if who.nodes == 1 {
         return Ok(Vec::new());
     }
@@ -177,7 +178,7 @@ fn ring(store: &mut impl KeyValues, round: &mut u64, who: &Identity, cards: &[Ca
     let Some(opening) = opening else { return Ok(Vec::new()) };
     let firsts = first_ranks(cards);
     let [before, behind] = opening.neighbours().map(|node| store.get(firsts[node], key));
-    opening.connect(who.rank, [before?, behind?])
+    opening.connect(who.rank, [before?, behind?], ring::LIMIT)
 }
 
 impl Card {

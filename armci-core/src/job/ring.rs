@@ -19,20 +19,24 @@ use rustix::io::retry_on_intr;
 
 use super::guard::Neighbour;
 use super::host_name;
+use super::network::addresses;
 use super::network::door::{Caller, Door};
 use super::network::greeting::{Introduction, VERSION};
 use super::network::knock::knock;
 use super::network::line::Line;
 use super::network::proof::Secret;
-use super::network::{SILENCE, addresses};
 use super::place::Place;
 use super::wire::{Frame, Kind, Reader, Words};
 use crate::error::{Error, Result};
 
+/// How long a node may be silent: a switch that starts again, or a machine that stands still for a moment, is to end no job.
+pub(super) const SILENCE: Duration = Duration::from_secs(10);
+/// How long goodbyes may take to be heard.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long each step at an address may take, in a first round and in a second.
 const PATIENCE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 /// How long all may take.
-const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the first rank of a node has before the others know of it.
 pub(super) struct Opening {
@@ -60,8 +64,8 @@ impl Opening {
             // A host without any is not called; who would have called it says so.
             addresses::to_be_called_at(None).unwrap_or_default()
         };
-        let is_called = nodes > 2 || node == 1;
-        let door = if is_called { Door::open(&addresses, secret).ok() } else { None };
+        let is_called = (nodes > 2 || node == 1) && !addresses.is_empty();
+        let door = if is_called { Door::open(&addresses, secret, SILENCE).ok() } else { None };
         Self { secret, node, nodes, door, addresses }
     }
 
@@ -77,12 +81,12 @@ impl Opening {
         [(self.node + self.nodes - 1) % self.nodes, (self.node + 1) % self.nodes]
     }
 
-    /// Connects, once all have told; what they have is that of [`Self::neighbours`]. A line on standard error says what
-    /// cannot be watched.
+    /// Connects, once all have told; what they have is that of [`Self::neighbours`]. It takes no longer than `limit`, or
+    /// little. A line on standard error says what cannot be watched.
     ///
     /// # Errors
     /// If they have told something else.
-    pub(super) fn connect(self, rank: usize, told: [Vec<u8>; 2]) -> Result<Vec<Neighbour>> {
+    pub(super) fn connect(self, rank: usize, told: [Vec<u8>; 2], limit: Duration) -> Result<Vec<Neighbour>> {
         let read = |bytes: Vec<u8>| {
             Told::decode(&bytes).ok_or_else(|| Error::Job("a node has told what is none of its addresses".into()))
         };
@@ -90,7 +94,7 @@ impl Opening {
         let (before, behind) = (read(before)?, read(behind)?);
         let Self { secret, node, nodes, door, .. } = self;
         let previous = (node + nodes - 1) % nodes;
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + limit;
         let who = Introduction { host: node, version: VERSION.to_owned(), place: Place::mine()? };
         let (called, calls) = std::thread::scope(|scope| {
             let called = door.map(|door| scope.spawn(move || be_called(door, previous, until)));
@@ -176,7 +180,16 @@ fn call(
 /// Waits for the node before this one. Who has called and been believed is taken only when it says that it has taken us:
 /// it may have given up meanwhile, and call again.
 fn be_called(mut door: Door, previous: usize, until: Instant) -> Option<Line> {
-    let mut believed: Vec<Line> = Vec::new();
+    let mut believed = Vec::new();
+    let taken = be_taken(&mut door, &mut believed, previous, until);
+    if taken.is_none() {
+        // Who has taken us and not said so in time is not to take our leaving for a death.
+        farewell(believed);
+    }
+    taken
+}
+
+fn be_taken(door: &mut Door, believed: &mut Vec<Line>, previous: usize, until: Instant) -> Option<Line> {
     loop {
         let strangers: Vec<_> = door.strangers().map(|(number, ..)| number).collect();
         let sockets = door.strangers().map(|(_, socket, _)| socket);
@@ -187,8 +200,6 @@ fn be_called(mut door: Door, previous: usize, until: Instant) -> Option<Line> {
         let mut polled: Vec<_> = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            // Who has taken us and not said so in time is not to take our leaving for a death.
-            believed.iter_mut().for_each(|line| line.send(Frame::encode(Kind::Goodbye, &[]).into()));
             return None;
         }
         retry_on_intr(|| rustix::event::poll(&mut polled, Timespec::try_from(left).ok().as_ref())).ok()?;
@@ -201,7 +212,7 @@ fn be_called(mut door: Door, previous: usize, until: Instant) -> Option<Line> {
                 believed.push(line);
             }
         }
-        for line in &mut believed {
+        for line in believed.iter_mut() {
             line.receive();
         }
         if let Some(taken) =
@@ -213,6 +224,26 @@ fn be_called(mut door: Door, previous: usize, until: Instant) -> Option<Line> {
     }
 }
 
+/// Says goodbye, and waits until it is heard: a connection that is closed while something arrives takes with it what is
+/// under way the other way.
+pub(super) fn farewell(mut lines: Vec<Line>) {
+    for line in &mut lines {
+        line.send(Frame::encode(Kind::Goodbye, &[]).into());
+        line.end();
+    }
+    let until = Instant::now() + LAST_WORDS;
+    loop {
+        let sockets = lines.iter().filter_map(|line| Some(line.socket()?.0));
+        let mut polled: Vec<_> = sockets.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)).collect();
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+        if polled.is_empty() || !matches!(retry_on_intr(|| rustix::event::poll(&mut polled, left.as_ref())), Ok(1..)) {
+            return;
+        }
+        // Whoever hears a goodbye closes its end.
+        lines.iter_mut().for_each(Line::receive);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,7 +251,7 @@ mod tests {
     const SECRET: Secret = Secret([1, 2]);
 
     /// What all nodes of a ring have for neighbours: the ranks, by node.
-    fn ring(secrets: &[Secret]) -> Vec<Vec<(usize, bool)>> {
+    fn ring(secrets: &[Secret], limit: Duration) -> Vec<Vec<(usize, bool)>> {
         let nodes = secrets.len();
         let openings: Vec<_> =
             secrets.iter().enumerate().map(|(node, secret)| Opening::new(*secret, node, nodes, true)).collect();
@@ -228,7 +259,7 @@ mod tests {
         std::thread::scope(|scope| {
             let connect = |opening: Opening| {
                 let told = opening.neighbours().map(|node| told[node].clone());
-                scope.spawn(move || opening.connect(0, told).unwrap())
+                scope.spawn(move || opening.connect(0, told, limit).unwrap())
             };
             let threads: Vec<_> = openings.into_iter().map(connect).collect();
             let all: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
@@ -238,13 +269,16 @@ mod tests {
 
     #[test]
     fn two_nodes_have_one_connection_and_more_have_a_ring() {
-        assert_eq!(ring(&[SECRET; 2]), [[(10, false)], [(0, false)]]);
-        assert_eq!(ring(&[SECRET; 3]), [[(10, false), (20, true)], [(20, false), (0, true)], [(0, false), (10, true)]]);
+        assert_eq!(ring(&[SECRET; 2], LIMIT), [[(10, false)], [(0, false)]]);
+        assert_eq!(
+            ring(&[SECRET; 3], LIMIT),
+            [[(10, false), (20, true)], [(20, false), (0, true)], [(0, false), (10, true)]]
+        );
     }
 
     #[test]
     fn who_does_not_know_the_secret_is_no_neighbour() {
-        assert_eq!(ring(&[SECRET, Secret([1, 3])]), [[], []]);
+        assert_eq!(ring(&[SECRET, Secret([1, 3])], Duration::from_millis(500)), [[], []]);
     }
 
     #[test]

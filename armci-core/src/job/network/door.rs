@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::super::random;
 use super::greeting::{self, Introduction};
+use super::keep_alive;
 use super::line::Line;
 use super::proof::{Nonce, Secret};
-use super::{SILENCE, keep_alive};
 use crate::error::{Error, Result};
 
 /// How long whoever connects may take to prove who it is.
@@ -27,6 +27,7 @@ pub(in super::super) struct Door {
     listener: TcpListener,
     port: u16,
     secret: Secret,
+    silence: Duration,
     strangers: Vec<Stranger>,
     /// How many have knocked: what the next one is called by.
     knocked: u64,
@@ -49,11 +50,12 @@ pub(in super::super) struct Caller {
 }
 
 impl Door {
-    /// Listens at the address that is to be called, if it is one, else at all.
+    /// Listens at the address that is to be called, if it is one, else at all. The line of whoever has come in ends when
+    /// it has not answered for `silence`.
     ///
     /// # Errors
     /// If that is not possible.
-    pub(in super::super) fn open(addresses: &[IpAddr], secret: Secret) -> Result<Self> {
+    pub(in super::super) fn open(addresses: &[IpAddr], secret: Secret, silence: Duration) -> Result<Self> {
         let only = addresses.first().filter(|_| addresses.len() == 1).copied();
         // An address of another machine, which passes on to us, cannot be listened at.
         let six = addresses.iter().any(IpAddr::is_ipv6).then_some(Ipv6Addr::UNSPECIFIED.into());
@@ -62,7 +64,7 @@ impl Door {
         let listener = TcpListener::bind(&candidates[..]).and_then(|door| door.set_nonblocking(true).map(|()| door));
         let listener = listener.map_err(|source| Error::System { call: "listening for other hosts", source })?;
         let port = listener.local_addr().map_err(|source| Error::System { call: "getsockname", source })?.port();
-        Ok(Self { listener, port, secret, strangers: Vec::new(), knocked: 0 })
+        Ok(Self { listener, port, secret, silence, strangers: Vec::new(), knocked: 0 })
     }
 
     /// The port to call.
@@ -96,7 +98,7 @@ impl Door {
                 Err(error) if [libc::ECONNABORTED, libc::EINTR].map(Some).contains(&error.raw_os_error()) => continue,
                 Err(error) => return Err(error),
             };
-            if let (Ok(()), Ok(challenge)) = (keep_alive(&stream, SILENCE), random()) {
+            if let (Ok(()), Ok(challenge)) = (keep_alive(&stream, self.silence), random()) {
                 let mut line = Line::new(OwnedFd::from(stream));
                 line.send(greeting::challenge(challenge).into());
                 if self.strangers.len() == STRANGERS {

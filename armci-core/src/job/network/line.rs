@@ -21,6 +21,12 @@ pub(in super::super) struct Line {
     broken: Option<Errno>,
 }
 
+/// Whether a connection broke because nobody has answered. Then the kernel reports what a router has told it meanwhile, or
+/// that the other end's address answers nobody, if it knows more than the time.
+pub(in super::super) fn is_silence(broken: Errno) -> bool {
+    [Errno::TIMEDOUT, Errno::HOSTUNREACH, Errno::NETUNREACH].contains(&broken)
+}
+
 impl Line {
     pub(in super::super) fn new(socket: OwnedFd) -> Self {
         Self::resumed(socket, Frames::default())

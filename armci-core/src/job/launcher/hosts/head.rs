@@ -13,14 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::super::super::network::addresses;
 use super::super::super::network::door::{Caller, Door};
 use super::super::super::network::greeting::VERSION;
-use super::super::super::network::line::Line;
+use super::super::super::network::line::{Line, is_silence};
 use super::super::super::network::proof::Secret;
-use super::super::super::network::{SILENCE, addresses};
 use super::super::super::place::Place;
 use super::super::super::wire::{self, Frame, Kind};
 use super::super::duty::{Duty, Member, Verdict, signal_groups};
@@ -32,7 +31,7 @@ use super::super::{Bind, Failure, Job};
 use super::call::{Call, Plan};
 use super::feed::Feed;
 use super::upstream::{self, Report};
-use super::{Hosts, agent};
+use super::{Hosts, SILENCE, agent};
 use crate::error::{Error, Result};
 
 /// How long a remote shell has to start its agent, and that to call back.
@@ -87,7 +86,7 @@ pub(in super::super) fn start<'a>(job: &'a Job, hosts: &Hosts) -> Result<Watch<'
     let dealt = hosts.deal(job.ranks)?;
     let addresses = addresses::to_be_called_at(hosts.address.as_deref())?;
     let secret = Secret::invent()?;
-    let door = Door::open(&addresses, secret)?;
+    let door = Door::open(&addresses, secret, SILENCE)?;
     let port = door.port();
     let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
     let plan = plan(job)?.encode();
@@ -254,7 +253,7 @@ impl Head {
                 Ok(None) if line.socket().is_some() || expected => return None,
                 Ok(None) => {
                     let reason = match line.broken() {
-                        Some(Errno::TIMEDOUT) => format!(
+                        Some(error) if is_silence(error) => format!(
                             "it has not answered for {} seconds: it is down, or its network is",
                             SILENCE.as_secs()
                         ),

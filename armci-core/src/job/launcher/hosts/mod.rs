@@ -140,8 +140,10 @@ fn is_plain(word: &OsStr) -> bool {
     !word.is_empty() && word.as_encoded_bytes().iter().all(plain)
 }
 
-/// How long the head may be silent: longer than an agent, so that where both live, and only the way between them is cut,
-/// the head is the first to know, and says so.
+/// How long a host may be silent. The kernel asks it, so that a program that is stopped or computes is no lost host.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long the head may be: longer, so that where both live, and only the way between them is cut, the head is the first
+/// to know, and says so.
 const HEADS_SILENCE: Duration = Duration::from_secs(8);
 
 #[cfg(test)]
