@@ -25,6 +25,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use armci_core::job;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::place::AGENT;
@@ -190,12 +191,21 @@ impl Hosts {
     #[must_use]
     pub fn processes(&self) -> Option<String> {
         let of = |name: &String| {
-            let pids = Command::new("ip").args(["netns", "pids", name]).output().expect("ip can be run").stdout;
-            let command = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let pids = String::from_utf8_lossy(&pids).into_owned();
-            pids.split_whitespace().map(|pid| format!("{name} {pid} {:?}; ", command(pid))).collect::<String>()
+            let command = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            pids(name).map(|pid| format!("{name} {pid} {:?}; ", command(pid))).collect::<String>()
         };
         Some(self.names.iter().map(of).collect::<String>()).filter(|all| !all.is_empty())
+    }
+
+    /// Ends whatever lives on these hosts, such as agents of launchers that wait for a lost one.
+    ///
+    /// # Panics
+    /// If nobody can be asked what does.
+    pub fn end_processes(&self) {
+        for pid in self.names.iter().flat_map(|name| pids(name)).filter_map(Pid::from_raw) {
+            // One that has ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 
     /// Takes a host's line down, as if its cable were pulled: whatever is sent either way is lost.
@@ -254,6 +264,13 @@ impl Drop for Hosts {
             let _ = ip(&["netns", "delete", name]);
         }
     }
+}
+
+/// The processes that live in a namespace.
+fn pids(name: &str) -> impl Iterator<Item = i32> {
+    let pids = Command::new("ip").args(["netns", "pids", name]).output().expect("ip can be run").stdout;
+    let pids = String::from_utf8_lossy(&pids).into_owned();
+    pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>().into_iter()
 }
 
 fn address(last: usize) -> String {

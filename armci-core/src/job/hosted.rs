@@ -4,13 +4,15 @@
 //!   join      each rank puts a card (its machine, its network, its processors), a fence, each gets all cards:
 //!             who shares a node, where there is room to sit
 //!   gather    put, fence, get from everyone; each round under a key of its own, since stores forget nothing
-//!   watch     a thread asleep on the next rank's lifeline, and on whoever started this process
+//!   ring      where there are several nodes, the first rank of each puts its addresses, a fence, and connects to the next
+//!   watch     a thread asleep on the next rank's lifeline, on whoever started this process, and on those connections
 //!   leave     say goodbye on the own lifeline; let the store go
 //! ```
 //!
-//! Guaranteed: after [`Hosted::join`] a neighbour's death ends this rank, and the job; whether the launcher sees it or
-//! not. The store is not touched between the end of joining and the end of the job, so that an MPI of the same process
-//! finds it as it would without us. Not guaranteed: joining while another thread is inside `MPI_Init`.
+//! Guaranteed: after [`Hosted::join`] a neighbour's death, or the loss of a neighbouring host, ends this rank, and the job,
+//! whether the launcher sees it or not. The store is not touched between the end of joining and the end of the job, so that
+//! an MPI of the same process finds it as it would without us. Not guaranteed: joining while another thread is inside
+//! `MPI_Init`.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -21,8 +23,10 @@ use bytemuck::{Pod, Zeroable};
 use rustix::thread::CpuSet;
 
 use super::abort::Aborter;
-use super::guard::Guard;
+use super::guard::{Guard, Neighbour};
+use super::network::proof::Secret;
 use super::place::Place;
+use super::ring::{self, Opening};
 use super::{Bootstrap, Identity};
 use crate::error::{Error, Result};
 use crate::topology::{self, Seat};
@@ -66,6 +70,8 @@ struct Card {
     at_once: u64,
     /// Virtual nodes that it would have the ranks split into.
     nodes: u64,
+    /// The first rank's is the job's, by which nodes know each other.
+    secret: [u64; 2],
 }
 
 /// A process stands for one rank, and stores forget nothing: a second joining would read the first one's words.
@@ -104,7 +110,8 @@ impl<K: KeyValues> Hosted<K> {
             .collect::<Result<Vec<Card>>>()?;
         let identity = identity(rank, size, &cards);
         let seat = seat(&identity, &cards);
-        let guard = Guard::new(rank, store.aborter());
+        let neighbours = join_ring(&mut store, &mut round, &identity, &cards)?;
+        let guard = Guard::new(rank, store.aborter(), neighbours);
         Ok(Self { store, round, identity, seat, guard })
     }
 }
@@ -154,6 +161,26 @@ fn gather(store: &mut impl KeyValues, round: &mut u64, mine: &[u8]) -> Result<Ve
     (0..store.size()).map(|rank| if rank == me { Ok(mine.to_vec()) } else { store.get(rank, key) }).collect()
 }
 
+/// Connects the first ranks of nodes in a ring; the others have no part in it.
+fn join_ring(store: &mut impl KeyValues, round: &mut u64, who: &Identity, cards: &[Card]) -> Result<Vec<Neighbour>> {
+    if who.nodes == 1 {
+        return Ok(Vec::new());
+    }
+    let key = *round;
+    *round += 1;
+    let first = &cards[0];
+    let at_home = cards.iter().all(|card| card.place == first.place);
+    let opening = (who.local_rank == 0).then(|| Opening::new(Secret(first.secret), who.node, who.nodes, at_home));
+    if let Some(opening) = &opening {
+        store.put(key, &opening.tell(who.rank))?;
+    }
+    store.fence()?;
+    let Some(opening) = opening else { return Ok(Vec::new()) };
+    let firsts = first_ranks(cards);
+    let [before, behind] = opening.neighbours().map(|node| store.get(firsts[node], key));
+    opening.connect(who.rank, [before?, behind?], ring::LIMIT)
+}
+
 impl Card {
     fn mine() -> Result<Self> {
         let mask = rustix::thread::sched_getaffinity(None).map_err(|e| Error::system("sched_getaffinity", e))?;
@@ -162,7 +189,7 @@ impl Card {
             processors[cpu / 64] |= 1 << (cpu % 64);
         }
         let at_once = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        Ok(Self { place: Place::mine()?, processors, at_once, nodes: 1 })
+        Ok(Self { place: Place::mine()?, processors, at_once, nodes: 1, secret: Secret::invent()?.0 })
     }
 
     fn count(&self) -> usize {
@@ -177,19 +204,14 @@ impl Card {
 /// Where a rank stands, by everybody's cards. Nodes are numbered as they come up first. A single one plays as many as the
 /// first rank asks for, or as there are ranks.
 fn identity(rank: usize, size: usize, cards: &[Card]) -> Identity {
-    let mut nodes = Vec::new();
-    for card in cards {
-        if !nodes.contains(&card.place) {
-            nodes.push(card.place);
-        }
+    let nodes = places(cards);
+    if let Some(virtual_nodes) = virtual_nodes(&nodes, cards) {
+        return Identity::on_one_machine(rank, size, virtual_nodes);
     }
     let mine = cards[rank].place;
     let here = |cards: &[Card]| cards.iter().filter(|card| card.place == mine).count();
     let node = nodes.iter().position(|node| *node == mine).unwrap_or_default();
     let nodes_here = nodes.iter().filter(|node| node.machine == mine.machine).count();
-    if nodes.len() == 1 && cards[0].nodes > 1 {
-        return Identity::on_one_machine(rank, size, size.min(cards[0].nodes as usize));
-    }
     Identity {
         rank,
         size,
@@ -199,6 +221,32 @@ fn identity(rank: usize, size: usize, cards: &[Card]) -> Identity {
         node,
         nodes_here,
     }
+}
+
+/// All places, as they come up first.
+fn places(cards: &[Card]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for card in cards {
+        if !places.contains(&card.place) {
+            places.push(card.place);
+        }
+    }
+    places
+}
+
+/// How many nodes a single place plays, if more than one.
+fn virtual_nodes(places: &[Place], cards: &[Card]) -> Option<usize> {
+    (places.len() == 1 && cards[0].nodes > 1).then(|| cards.len().min(cards[0].nodes as usize))
+}
+
+/// The first rank of each node.
+fn first_ranks(cards: &[Card]) -> Vec<usize> {
+    let places = places(cards);
+    if let Some(nodes) = virtual_nodes(&places, cards) {
+        let first = |rank: &usize| Identity::on_one_machine(*rank, cards.len(), nodes).local_rank == 0;
+        return (0..cards.len()).filter(first).collect();
+    }
+    places.iter().filter_map(|place| cards.iter().position(|card| card.place == *place)).collect()
 }
 
 /// Where a rank and its progress thread sit: a launcher may have bound ranks, to one processor each or to shared ones.
@@ -290,10 +338,30 @@ mod tests {
         });
     }
 
+    #[test]
+    fn first_ranks_of_nodes_know_each_other() {
+        let (values, barrier) = (Arc::new(Mutex::new(HashMap::new())), Arc::new(Barrier::new(5)));
+        std::thread::scope(|scope| {
+            for rank in 0..5 {
+                let store = Shared { rank, size: 5, values: values.clone(), barrier: barrier.clone() };
+                scope.spawn(move || {
+                    let mut job = Hosted::join_again(store, NonZeroU32::new(3).unwrap()).unwrap();
+                    let who = job.identity().clone();
+                    let watched = if who.local_rank == 0 { 2 } else { 0 };
+                    assert_eq!((who.nodes, job.guard.watched_beyond()), (3, watched), "rank {rank}");
+                    job.watch(rank, None).unwrap();
+                    job.meet().unwrap();
+                    job.goodbye().unwrap();
+                });
+            }
+        });
+    }
+
     fn card(machine: u64, network: u64, processors: u64) -> Card {
         let mut card = Card {
             place: Place { machine: [machine; 2], network },
             processors: [0; 16],
+            secret: [0; 2],
             at_once: processors.count_ones().into(),
             nodes: 1,
         };
@@ -308,6 +376,7 @@ mod tests {
         let places: Vec<_> = all.iter().map(|who| (who.node, who.local_rank, who.local_size, who.nodes_here)).collect();
         assert_eq!(places, [(0, 0, 3, 2), (0, 1, 3, 2), (1, 0, 1, 2), (2, 0, 1, 1), (0, 2, 3, 2)]);
         assert!(all.iter().all(|who| who.nodes == 3));
+        assert_eq!(first_ranks(&cards), [0, 2, 3]);
     }
 
     #[test]
@@ -317,6 +386,7 @@ mod tests {
             let all = (0..3).map(|rank| identity(rank, 3, &cards));
             all.map(|who| (who.node, who.local_rank, who.local_size, who.nodes)).collect::<Vec<_>>()
         };
+        assert_eq!(first_ranks(&[Card { nodes: 2, ..card(1, 1, 3) }, card(1, 1, 3), card(1, 1, 3)]), [0, 1]);
         assert_eq!(places([2, 1, 7], [1; 3]), [(0, 0, 1, 2), (1, 0, 2, 2), (1, 1, 2, 2)]);
         assert_eq!(places([9, 1, 1], [1; 3]), [(0, 0, 1, 3), (1, 0, 1, 3), (2, 0, 1, 3)]);
         assert_eq!(places([1, 9, 9], [1; 3]), [(0, 0, 3, 1), (0, 1, 3, 1), (0, 2, 3, 1)]);

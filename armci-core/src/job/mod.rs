@@ -29,17 +29,20 @@ mod guard;
 mod hosted;
 mod inherited;
 mod launcher;
+mod network;
 mod place;
 mod pmi;
 #[doc(hidden)]
 pub mod pmix;
 mod rank;
+mod ring;
 mod ticket;
 mod wire;
 
 pub use crate::topology::Bind;
 pub use abort::Aborter;
 pub use launcher::{Failure, Hosts, Job, Outcome, serve_as_agent};
+pub(crate) use network::host_name;
 
 use std::io::{Read, Write};
 use std::num::NonZeroU32;

@@ -1,5 +1,5 @@
-//! The language between a rank and its launcher, and between a launcher and its agents on other hosts: frames of a kind,
-//! a length and bytes, over a stream socket.
+//! The language between a rank and its launcher, between a launcher and its agents on other hosts, and between ranks that
+//! watch each other: frames of a kind, a length and bytes, over a stream socket.
 //!
 //! ```text
 //!   0       4       8            8+len
@@ -8,6 +8,9 @@
 //!
 //! Guaranteed: whatever arrives, [`Frames`] yields whole frames of known kinds or an error; it
 //! never reserves memory on the word of a length it has not seen arrive.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 
 use crate::error::{Error, Result};
 
@@ -26,7 +29,7 @@ pub(super) enum Kind {
     Hello = 1,
     /// Rank: my share. Launcher: everybody's.
     Gather = 2,
-    /// Rank: I am done. Launcher: everybody is.
+    /// Rank: I am done. Launcher: everybody is. Between ranks: I leave in order.
     Goodbye = 3,
     /// Launcher: no; the payload says why.
     Refused = 4,
@@ -36,9 +39,9 @@ pub(super) enum Kind {
     Challenge = 6,
     /// Launcher: all hosts are there; start your ranks.
     Start = 7,
-    /// Agent: the first of my ranks has joined. Launcher: somewhere a rank has.
+    /// Agent: the first of my ranks has joined. Launcher: somewhere a rank has. Node: I watch you from now on.
     Joined = 8,
-    /// Agent: this is why the job is to end.
+    /// Agent, rank: this is why the job is to end.
     Failed = 9,
     /// Agent: all my ranks have ended well.
     Done = 10,
@@ -140,6 +143,44 @@ pub(super) fn decode_table(mut table: &[u8], ranks: usize) -> Result<Vec<Vec<u8>
         table = rest;
     }
     if table.is_empty() { Ok(shares) } else { Err(broken()) }
+}
+
+/// Numbers and texts, one behind the other.
+#[derive(Default)]
+pub(super) struct Words(pub(super) Vec<u8>);
+
+impl Words {
+    pub(super) fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+/// Reads what [`Words`] wrote; nothing from where it does not fit.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*number))
+    }
+
+    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    /// A text that need not be UTF-8.
+    pub(super) fn text(&mut self) -> Option<OsString> {
+        self.bytes().map(|bytes| OsString::from_vec(bytes.to_vec()))
+    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 //! leaves when the socket is writable again.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::rc::Rc;
+use std::sync::Arc;
 
+use super::super::network::line::Line;
 use super::super::wire::{self, Frame, Kind};
-use super::line::Line;
 
 /// How far a rank has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,13 +153,13 @@ impl Exchange {
 
     /// Gives all ranks here the answer to what they have asked.
     pub(super) fn answer(&mut self, kind: Kind, table: &[u8]) {
-        let answer: Rc<[u8]> = Frame::encode(kind, table).into();
+        let answer: Arc<[u8]> = Frame::encode(kind, table).into();
         for rank in &mut self.ranks {
             rank.asked = None;
             if kind == Kind::Goodbye {
                 rank.standing = Standing::Left;
             }
-            rank.line.send(Rc::clone(&answer));
+            rank.line.send(Arc::clone(&answer));
         }
     }
 }

@@ -11,7 +11,6 @@ mod duty;
 mod ending;
 mod exchange;
 mod hosts;
-mod line;
 mod output;
 mod ranks;
 mod signals;

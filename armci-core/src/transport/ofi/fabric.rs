@@ -22,7 +22,7 @@ use super::faults::Asked;
 use super::library::Object;
 use super::packet::ADDRESS_MAX;
 use crate::error::{Error, Result};
-use crate::job::{Aborter, Bootstrap, random};
+use crate::job::{Aborter, Bootstrap, host_name, random};
 use crate::memory::RegionId;
 use crate::memory::region::{Access, Part};
 use crate::node::Node;
@@ -94,7 +94,7 @@ impl Fabric {
         // Who has failed must meet the others all the same.
         let (mine, opened) = match opened {
             Ok((domain, service, name, why)) => {
-                let host = host();
+                let host = host_name();
                 let card = Card { secret: random::<1>()?[0], address: name.len() as u32, host: host.len() as u32 };
                 let provider = domain.provider();
                 let mine = [bytemuck::bytes_of(&card), &name, host.as_bytes(), provider.as_bytes()].concat();
@@ -294,9 +294,4 @@ fn network() -> Result<Vec<u8>> {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").map_err(read)?;
     let network = std::fs::metadata("/proc/self/ns/net").map_err(read)?.ino();
     Ok([&boot[..], &network.to_le_bytes()].concat())
-}
-
-/// The name of this machine.
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

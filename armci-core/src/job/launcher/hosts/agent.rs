@@ -5,31 +5,24 @@
 //! comes later it tells the head.
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use super::super::super::network::greeting::{Introduction, VERSION};
+use super::super::super::network::knock::{Greeted, knock};
+use super::super::super::network::line::Line;
 use super::super::super::place::Place;
-use super::super::super::random;
-use super::super::super::wire::{Frame, Frames, Kind};
-use super::super::line::Line;
+use super::super::super::wire::{Frame, Kind, Reader, Words};
 use super::super::ranks::{Part, Share};
 use super::super::watch::Watch;
 use super::super::{Bind, Job};
-use super::call::{self, Call, Plan, Reader, Words};
-use super::greeting::{self, Introduction, VERSION};
+use super::HEADS_SILENCE;
+use super::call::{self, Call, Plan};
 use super::upstream::{self, Report, Upstream};
-use super::{HEADS_SILENCE, keep_alive};
 use crate::error::{Error, Result};
 
 /// How long an address may take to answer, and to show that it is the head.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A line on which both sides know each other.
-struct Greeted {
-    stream: TcpStream,
-    frames: Frames,
-}
 
 /// Serves as the agent of a launcher that has started this process through its remote shell, and returns the code to
 /// exit with. `armci-run --agent` does nothing else.
@@ -92,9 +85,10 @@ impl Plan {
 
 /// Tries where the head may be; nothing if the head has no use for this agent, which it says itself.
 fn call_back(call: &Call) -> Result<Option<Greeted>> {
+    let who = Introduction { host: call.host, version: VERSION.to_owned(), place: Place::mine()? };
     let mut tried = Vec::new();
     for address in &call.addresses {
-        match greet(*address, call) {
+        match knock(*address, call.secret, &who, HEADS_SILENCE, PATIENCE) {
             Ok(greeted) => return Ok(greeted),
             Err(error) => tried.push(format!("{address} ({error})")),
         }
@@ -104,50 +98,6 @@ fn call_back(call: &Call) -> Result<Option<Greeted>> {
          that this host can reach",
         tried.join(", ")
     )))
-}
-
-/// Connects, and shows each other the secret's proof.
-fn greet(address: SocketAddr, call: &Call) -> Result<Option<Greeted>> {
-    let connecting = |source| Error::System { call: "connecting", source };
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(connecting)?;
-    keep_alive(&stream, HEADS_SILENCE)?;
-    let mut greeted = Greeted { stream, frames: Frames::default() };
-    let challenge = greeted.receive(Some(PATIENCE))?;
-    let number = random()?;
-    let who = Introduction { host: call.host, version: VERSION.to_owned(), place: Place::mine()? };
-    let stranger = || Error::Job("whoever answers there is not the launcher of this job".into());
-    let hello = greeting::introduce(call.secret, &challenge, number, &who).ok_or_else(stranger)?;
-    greeted.stream.write_all(&hello).map_err(connecting)?;
-    let answer = greeted.receive(Some(PATIENCE))?;
-    match answer.kind {
-        Kind::Refused => Ok(None),
-        _ if greeting::is_head(call.secret, &challenge, number, &answer) => Ok(Some(greeted)),
-        _ => Err(stranger()),
-    }
-}
-
-impl Greeted {
-    /// Waits for a frame, at most so long.
-    fn receive(&mut self, patience: Option<Duration>) -> Result<Frame> {
-        let failed = |source| Error::System { call: "waiting for the launcher", source };
-        self.stream.set_read_timeout(patience).map_err(failed)?;
-        let mut buffer = [0; 4 << 10];
-        loop {
-            if let Some(frame) = self.frames.next()? {
-                return Ok(frame);
-            }
-            match std::io::Read::read(&mut self.stream, &mut buffer) {
-                Ok(0) => return Err(Error::Job("the connection was closed".into())),
-                Ok(length) => self.frames.push(&buffer[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(error)),
-            }
-        }
-    }
-
-    fn into_line(self) -> Line {
-        Line::resumed(OwnedFd::from(self.stream), self.frames)
-    }
 }
 
 /// What a host is to start, as the head says it.
@@ -179,6 +129,7 @@ fn decode_share(payload: &[u8]) -> Option<Share> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::super::wire::Frames;
     use super::*;
 
     #[test]

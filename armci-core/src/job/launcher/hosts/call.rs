@@ -7,13 +7,13 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::io::retry_on_intr;
 
-use super::super::super::wire::{self, Frame, Frames, Kind};
-use super::proof::Secret;
+use super::super::super::network::proof::Secret;
+use super::super::super::wire::{self, Frame, Frames, Kind, Reader, Words};
 use crate::error::{Error, Result};
 
 /// What is told to an agent.
@@ -149,47 +149,11 @@ fn read_exact(input: BorrowedFd<'_>, mut bytes: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers and texts, one behind the other.
-#[derive(Default)]
-pub(super) struct Words(pub(super) Vec<u8>);
-
-impl Words {
-    pub(super) fn number(&mut self, number: u64) {
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
-
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-}
-
-/// Reads what [`Words`] wrote; nothing from where it does not fit.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub(super) fn number(&mut self) -> Option<u64> {
-        let (number, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u64::from_le_bytes(*number))
-    }
-
-    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.number()?).ok()?;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes)
-    }
-
-    fn text(&mut self) -> Option<OsString> {
-        self.bytes().map(|bytes| OsString::from_vec(bytes.to_vec()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+    use std::os::unix::ffi::OsStringExt;
 
     fn plan() -> Plan {
         Plan {

@@ -1,61 +1,50 @@
 //! The duty of the launcher of a job over several hosts: to start an agent on each, to let in only those, to bring their
 //! exchanges together, and to judge their ends.
 //!
-//! Guaranteed: whoever connects and does not prove within [`PATIENCE`] that it is an agent of this job is dropped,
-//! having got no more than [`GREETING`] bytes of room, and the job goes on; when all agents are there nobody else is let
-//! in. A host that does not call back, is lost or breaks the rules ends the job, by name.
+//! Guaranteed: whoever connects and does not prove that it is an agent of this job is dropped, and the job goes on; when
+//! all agents are there nobody else is let in. A host that does not call back, is lost or breaks the rules ends the job, by name.
 
 use std::io::Stdin;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Stdio;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use rustix::io::Errno;
 use rustix::process::Signal;
 
+use super::super::super::network::addresses;
+use super::super::super::network::door::{Caller, Door};
+use super::super::super::network::greeting::VERSION;
+use super::super::super::network::line::{Line, is_silence};
+use super::super::super::network::proof::Secret;
 use super::super::super::place::Place;
-use super::super::super::random;
 use super::super::super::wire::{self, Frame, Kind};
 use super::super::duty::{Duty, Member, Verdict, signal_groups};
 use super::super::exchange::{differing, too_much};
-use super::super::line::Line;
 use super::super::ranks::{OUTSIDE, Share};
 use super::super::spawn;
 use super::super::watch::Watch;
 use super::super::{Bind, Failure, Job};
 use super::call::{Call, Plan};
 use super::feed::Feed;
-use super::greeting::{self, VERSION};
-use super::proof::{Nonce, Secret};
 use super::upstream::{self, Report};
-use super::{Hosts, SILENCE, addresses, agent, keep_alive};
+use super::{Hosts, SILENCE, agent};
 use crate::error::{Error, Result};
 
 /// How long a remote shell has to start its agent, and that to call back.
 const START: Duration = Duration::from_secs(60);
-/// How long whoever connects may take to prove that it is an agent.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The most that a greeting takes.
-const GREETING: usize = 4 << 10;
-/// So many may be proving it at a time; the oldest gives way.
-const STRANGERS: usize = 256;
 
 /// See the module.
 pub(in super::super) struct Head {
     hosts: Vec<Host>,
     size: usize,
     remote_shell: String,
-    secret: Secret,
     /// Where agents connect, until all have.
-    door: Option<TcpListener>,
+    door: Option<Door>,
     port: u16,
-    strangers: Vec<Stranger>,
-    /// How many have knocked: what the next one is called by.
-    knocked: u64,
     call_by: Instant,
     started: bool,
     /// Whether a rank has joined, and whether all have said goodbye.
@@ -80,14 +69,6 @@ struct Host {
     feed: Feed,
 }
 
-/// Who has connected, and is still to show who it is.
-struct Stranger {
-    number: u64,
-    line: Line,
-    challenge: Nonce,
-    until: Instant,
-}
-
 /// What a descriptor stands for.
 #[derive(Clone, Copy)]
 pub(in super::super) enum Token {
@@ -104,9 +85,9 @@ pub(in super::super) enum Token {
 pub(in super::super) fn start<'a>(job: &'a Job, hosts: &Hosts) -> Result<Watch<'a, Head>> {
     let dealt = hosts.deal(job.ranks)?;
     let addresses = addresses::to_be_called_at(hosts.address.as_deref())?;
-    let door = listen(&addresses)?;
-    let port = door.local_addr().map_err(|source| Error::System { call: "getsockname", source })?.port();
     let secret = Secret::invent()?;
+    let door = Door::open(&addresses, secret, SILENCE)?;
+    let port = door.port();
     let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
     let plan = plan(job)?.encode();
     let commands = dealt.iter().map(|(name, _)| hosts.command(name)).collect::<Result<Vec<_>>>()?;
@@ -114,11 +95,8 @@ pub(in super::super) fn start<'a>(job: &'a Job, hosts: &Hosts) -> Result<Watch<'
         hosts: dealt.iter().map(|(name, ranks)| Host::new(name, ranks.clone())).collect(),
         size: job.ranks,
         remote_shell: hosts.remote_shell_shown(),
-        secret,
         door: Some(door),
         port,
-        strangers: Vec::new(),
-        knocked: 0,
         call_by: Instant::now() + START,
         started: false,
         joined: false,
@@ -176,17 +154,6 @@ fn is_carried(name: &str) -> bool {
         || ["PATH", "LD_LIBRARY_PATH"].contains(&name)
 }
 
-/// Listens at the address that agents are to call, if it is one, else at all.
-fn listen(addresses: &[IpAddr]) -> Result<TcpListener> {
-    let only = addresses.first().filter(|_| addresses.len() == 1).copied();
-    // An address of another machine, which passes on to us, cannot be listened at.
-    let six = addresses.iter().any(IpAddr::is_ipv6).then_some(Ipv6Addr::UNSPECIFIED.into());
-    let candidates = [only, six, Some(Ipv4Addr::UNSPECIFIED.into())].into_iter().flatten();
-    let candidates: Vec<_> = candidates.map(|address| SocketAddr::new(address, 0)).collect();
-    let listening = TcpListener::bind(&candidates[..]).and_then(|door| door.set_nonblocking(true).map(|()| door));
-    listening.map_err(|source| Error::System { call: "listening for other hosts", source })
-}
-
 impl Host {
     fn new(name: &str, ranks: Range<usize>) -> Self {
         let name = name.to_owned();
@@ -209,9 +176,9 @@ impl Host {
         !self.done && !self.lost && self.line.as_ref().is_some_and(|line| line.socket().is_some())
     }
 
-    fn send(&mut self, bytes: &Rc<[u8]>) {
+    fn send(&mut self, bytes: &Arc<[u8]>) {
         if let Some(line) = &mut self.line {
-            line.send(Rc::clone(bytes));
+            line.send(Arc::clone(bytes));
         }
     }
 }
@@ -233,49 +200,15 @@ impl Head {
 
     /// Lets in whoever knocks, as a stranger.
     fn open_door(&mut self) -> Option<Verdict> {
-        while let Some(door) = &self.door {
-            let stream = match door.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
-                // Who has gone again is nobody's loss.
-                Err(error) if [libc::ECONNABORTED, libc::EINTR].map(Some).contains(&error.raw_os_error()) => continue,
-                Err(error) => {
-                    self.door = None;
-                    let why = format!("nobody can be let in any more: accept failed: {error}");
-                    return Some(Verdict { code: 1, failed: None, pid: 0, why });
-                }
-            };
-            if let (Ok(()), Ok(challenge)) = (keep_alive(&stream, SILENCE), random()) {
-                let mut line = Line::new(OwnedFd::from(stream));
-                line.send(greeting::challenge(challenge).into());
-                if self.strangers.len() == STRANGERS {
-                    self.strangers.remove(0);
-                }
-                let until = Instant::now() + PATIENCE;
-                self.strangers.push(Stranger { number: self.knocked, line, challenge, until });
-                self.knocked += 1;
-            }
-        }
-        None
+        let error = self.door.as_mut()?.answer().err()?;
+        self.door = None;
+        let why = format!("nobody can be let in any more: accept failed: {error}");
+        Some(Verdict { code: 1, failed: None, pid: 0, why })
     }
 
     /// Hears a stranger: an agent becomes its host's, anybody else is dropped.
     fn hear_stranger(&mut self, number: u64) -> Option<Verdict> {
-        let at = self.strangers.iter().position(|stranger| stranger.number == number)?;
-        let stranger = &mut self.strangers[at];
-        stranger.line.receive_up_to(GREETING);
-        stranger.line.flush();
-        let hello = match stranger.line.next() {
-            Ok(None) if stranger.line.socket().is_some() && stranger.line.waiting() < GREETING => return None,
-            Ok(hello) => hello,
-            Err(_) => None,
-        };
-        let Stranger { mut line, challenge, .. } = self.strangers.remove(at);
-        let believed = hello.and_then(|hello| greeting::believe(self.secret, challenge, &hello));
-        let Some((who, answer)) = believed else {
-            tracing::debug!("somebody connected who is no agent of this job");
-            return None;
-        };
+        let Caller { mut line, who, welcome } = self.door.as_mut()?.hear(number)?;
         let host = self.hosts.get_mut(who.host).filter(|host| host.line.is_none())?;
         if who.version != VERSION {
             line.send(Frame::encode(Kind::Refused, &[]).into());
@@ -285,7 +218,7 @@ impl Head {
             );
             return Some(self.blame(who.host, 1, &reason));
         }
-        line.send(answer.into());
+        line.send(welcome.into());
         (host.line, host.place) = (Some(line), Some(who.place));
         if self.hosts.iter().all(|host| host.line.is_some()) {
             self.start_ranks();
@@ -297,7 +230,6 @@ impl Head {
     fn start_ranks(&mut self) {
         self.started = true;
         self.door = None;
-        self.strangers.clear();
         let places: Vec<_> = self.hosts.iter().map(|host| host.place.map(|place| place.machine)).collect();
         for node in 0..self.hosts.len() {
             let share = share(&self.hosts, &places, node, self.size);
@@ -321,7 +253,7 @@ impl Head {
                 Ok(None) if line.socket().is_some() || expected => return None,
                 Ok(None) => {
                     let reason = match line.broken() {
-                        Some(Errno::TIMEDOUT) => format!(
+                        Some(error) if is_silence(error) => format!(
                             "it has not answered for {} seconds: it is down, or its network is",
                             SILENCE.as_secs()
                         ),
@@ -339,7 +271,7 @@ impl Head {
         match frame.kind {
             Kind::Joined => {
                 if !std::mem::replace(&mut self.joined, true) {
-                    let word: Rc<[u8]> = Frame::encode(Kind::Joined, &[]).into();
+                    let word: Arc<[u8]> = Frame::encode(Kind::Joined, &[]).into();
                     self.hosts.iter_mut().for_each(|host| host.send(&word));
                 }
                 self.nobody_outside()
@@ -382,7 +314,7 @@ impl Head {
             return Some(self.blame(0, 1, &format!("its ranks {}", too_much(table.len()))));
         }
         self.left |= kind == Kind::Goodbye;
-        let answer: Rc<[u8]> = Frame::encode(kind, &table).into();
+        let answer: Arc<[u8]> = Frame::encode(kind, &table).into();
         for host in &mut self.hosts {
             host.asked = None;
             host.send(&answer);
@@ -429,11 +361,9 @@ impl Duty for Head {
     fn wait_on<'a>(&'a self, add: &mut dyn FnMut(Token, BorrowedFd<'a>, PollFlags)) {
         let flags = |sending| if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         if let Some(door) = &self.door {
-            add(Token::Door, door.as_fd(), PollFlags::IN);
-        }
-        for stranger in &self.strangers {
-            if let Some((socket, sending)) = stranger.line.socket() {
-                add(Token::Stranger(stranger.number), socket, flags(sending));
+            add(Token::Door, door.listener(), PollFlags::IN);
+            for (number, socket, sending) in door.strangers() {
+                add(Token::Stranger(number), socket, flags(sending));
             }
         }
         for (number, host) in self.hosts.iter().enumerate() {
@@ -503,14 +433,16 @@ impl Duty for Head {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let strangers = self.strangers.iter().map(|stranger| stranger.until);
+        let strangers = self.door.as_ref().and_then(Door::deadline).into_iter();
         let last = self.hosts.iter().filter(|host| host.may_be_heard()).filter_map(|host| host.last_by);
         strangers.chain((!self.started).then_some(self.call_by)).chain(last).min()
     }
 
     fn overdue(&mut self) -> Option<Verdict> {
         let now = Instant::now();
-        self.strangers.retain(|stranger| stranger.until > now);
+        if let Some(door) = &mut self.door {
+            door.drop_overdue();
+        }
         let silent = |host: &Host| host.may_be_heard() && host.last_by.is_some_and(|by| by <= now);
         if let Some(host) = self.hosts.iter().position(silent) {
             let reason = format!(
@@ -532,7 +464,7 @@ impl Duty for Head {
     }
 
     fn signal(&mut self, members: &[Member], signal: Signal) {
-        let word: Rc<[u8]> = upstream::signal(signal).into();
+        let word: Arc<[u8]> = upstream::signal(signal).into();
         for (number, host) in self.hosts.iter_mut().enumerate() {
             host.send(&word);
             // Who has not called back hears nothing; and in the end nobody is waited for.

@@ -17,26 +17,20 @@
 //! knows the job's secret is listened to. Not guaranteed: that what has once been proven stays so; the line is neither
 //! encrypted nor sealed.
 //!
-//! Rooms: `list.rs` (which hosts, which ranks), `addresses.rs` (where we can be reached), `call.rs` (what an agent is
-//! told), `feed.rs` (how it gets there), `proof.rs` and `greeting.rs` (who is at the other end), `head.rs`, `agent.rs`, `upstream.rs` (the agent's line).
+//! Rooms: `list.rs` (which hosts, which ranks), `call.rs` (what an agent is told), `feed.rs` (how it gets there), `head.rs`,
+//! `agent.rs`, `upstream.rs` (the agent's line). How hosts find and believe each other is [`super::super::network`]'s.
 
-mod addresses;
 mod agent;
 mod call;
 mod feed;
-mod greeting;
 pub(super) mod head;
 mod list;
-mod proof;
 pub(super) mod upstream;
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::Duration;
-
-use rustix::net::sockopt;
 
 use crate::error::{Error, Result};
 pub use agent::serve_as_agent;
@@ -151,20 +145,6 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// How long the head may be: longer, so that where both live, and only the way between them is cut, the head is the first
 /// to know, and says so.
 const HEADS_SILENCE: Duration = Duration::from_secs(8);
-
-/// Lets the kernel end a connection whose other end has not answered for so long.
-fn keep_alive(socket: impl AsFd, silence: Duration) -> Result<()> {
-    let socket = socket.as_fd();
-    let set = || {
-        sockopt::set_tcp_nodelay(socket, true)?;
-        sockopt::set_socket_keepalive(socket, true)?;
-        sockopt::set_tcp_keepidle(socket, Duration::from_secs(2))?;
-        sockopt::set_tcp_keepintvl(socket, Duration::from_secs(1))?;
-        sockopt::set_tcp_keepcnt(socket, 3)?;
-        sockopt::set_tcp_user_timeout(socket, silence.as_millis() as u32)
-    };
-    set().map_err(|errno| Error::system("setsockopt on the line to another host", errno))
-}
 
 #[cfg(test)]
 mod tests {

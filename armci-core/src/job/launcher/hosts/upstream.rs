@@ -7,10 +7,9 @@ use std::os::fd::BorrowedFd;
 
 use rustix::process::Signal;
 
-use super::super::super::wire::{Frame, Kind};
+use super::super::super::network::line::Line;
+use super::super::super::wire::{Frame, Kind, Reader, Words};
 use super::super::duty::Verdict;
-use super::super::line::Line;
-use super::call::{Reader, Words};
 
 /// Stands for no rank in a report.
 const NOBODY: u64 = u64::MAX;

@@ -2,13 +2,14 @@
 //!
 //! Each side sends a number that was never used before and gets it back in a keyed hash (SipHash-2-4, a pseudo-random
 //! function of 128-bit keys), together with the other's number and what is to be agreed on. The secret itself travels by
-//! the remote shell. What is proven is who is at the other end; the bytes that follow are neither hidden nor sealed.
+//! the remote shell, or through the store of another launcher. What is proven is who is at the other end; the bytes that
+//! follow are neither hidden nor sealed.
 
 use crate::error::Result;
 
 /// What both sides of a job know, and nobody else.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Secret(pub(super) [u64; 2]);
+pub(in super::super) struct Secret(pub(in super::super) [u64; 2]);
 
 /// A number used once.
 pub(super) type Nonce = [u64; 2];
@@ -16,22 +17,22 @@ pub(super) type Nonce = [u64; 2];
 /// Which side proves.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
-    Launcher,
-    Agent,
+    Called,
+    Caller,
 }
 
 impl Secret {
-    pub(super) fn invent() -> Result<Self> {
-        super::super::super::random().map(Self)
+    pub(in super::super) fn invent() -> Result<Self> {
+        super::super::random().map(Self)
     }
 
-    /// What a side answers: to the launcher's and the agent's number, about these words.
-    pub(super) fn proof(self, side: Side, launchers: Nonce, agents: Nonce, about: &[u8]) -> u64 {
+    /// What a side answers: to both numbers, about these words.
+    pub(super) fn proof(self, side: Side, called: Nonce, caller: Nonce, about: &[u8]) -> u64 {
         let mut message = match side {
-            Side::Launcher => b"launcher".to_vec(),
-            Side::Agent => b"agent   ".to_vec(),
+            Side::Called => b"called  ".to_vec(),
+            Side::Caller => b"caller  ".to_vec(),
         };
-        for word in launchers.iter().chain(&agents) {
+        for word in called.iter().chain(&caller) {
             message.extend_from_slice(&word.to_le_bytes());
         }
         message.extend_from_slice(about);
@@ -104,12 +105,12 @@ mod tests {
     fn each_word_of_a_proof_counts() {
         let secret = Secret([1, 2]);
         let proofs = [
-            secret.proof(Side::Agent, [3, 4], [5, 6], b"x"),
-            secret.proof(Side::Launcher, [3, 4], [5, 6], b"x"),
-            secret.proof(Side::Agent, [9, 4], [5, 6], b"x"),
-            secret.proof(Side::Agent, [3, 4], [5, 9], b"x"),
-            secret.proof(Side::Agent, [3, 4], [5, 6], b"y"),
-            Secret([1, 9]).proof(Side::Agent, [3, 4], [5, 6], b"x"),
+            secret.proof(Side::Caller, [3, 4], [5, 6], b"x"),
+            secret.proof(Side::Called, [3, 4], [5, 6], b"x"),
+            secret.proof(Side::Caller, [9, 4], [5, 6], b"x"),
+            secret.proof(Side::Caller, [3, 4], [5, 9], b"x"),
+            secret.proof(Side::Caller, [3, 4], [5, 6], b"y"),
+            Secret([1, 9]).proof(Side::Caller, [3, 4], [5, 6], b"x"),
         ];
         for (index, proof) in proofs.iter().enumerate() {
             assert!(!proofs[..index].contains(proof), "{index}");

@@ -25,7 +25,7 @@ struct Interface {
 ///
 /// # Errors
 /// If there is none, or no such interface.
-pub(super) fn to_be_called_at(asked: Option<&str>) -> Result<Vec<IpAddr>> {
+pub(in super::super) fn to_be_called_at(asked: Option<&str>) -> Result<Vec<IpAddr>> {
     choose(&interfaces()?, asked)
 }
 
