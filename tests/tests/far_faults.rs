@@ -94,9 +94,9 @@ fn who_takes_no_answers_holds_up_nobody_else() {
                     assert!(got == data[at..at + got.len()], "what lies at {at}");
                 }
             };
+            let asked = &std::sync::Barrier::new(4);
             match world.rank() {
                 1 => std::thread::scope(|scope| {
-                    let asked = &std::sync::Barrier::new(4);
                     for (count, len) in [(SLOTS, STAGING_BYTES), (SLOTS, STAGING_BYTES), (long, LONG)] {
                         let threads = world.threads();
                         let (gets, come) = (&gets, &come);
@@ -121,7 +121,9 @@ fn who_takes_no_answers_holds_up_nobody_else() {
                     world.get(mine, &mut got).unwrap();
                     assert!(got == data[3 * LONG..]);
                     world.put(&got, mine).unwrap();
-                    (0..300).for_each(|_| drop(world.fetch_add(region.at::<i64>(0, 0), 0).unwrap()));
+                    for _ in 0..300 {
+                        world.fetch_add(region.at::<i64>(0, 0), 0).unwrap();
+                    }
                 }
                 _ => (),
             }
