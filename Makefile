@@ -30,9 +30,14 @@ test: packages ## all tests, and the models of every lock-free structure
 # Those of the multi-rank tests that `make test` runs between virtual nodes as well, which takes about two minutes.
 ON_NODES := contiguous strided notify teams
 
-test-nodes: packages ## all multi-rank tests with ranks split over virtual nodes, two of them and four (half an hour)
-	TEST_NODES=2 $(CARGO) test -p tests --tests --no-fail-fast
-	TEST_NODES=4 $(CARGO) test -p tests --tests --no-fail-fast
+# Nodes, path, progress. Tests that go through paths or progress by themselves take part in each mode with what belongs to it.
+NODE_MODES := 2-rma-thread 2-rma-none 2-am-thread 2-am-none 4-rma-thread 4-am-none
+
+test-nodes: packages ## all multi-rank tests with ranks split over virtual nodes, two of them and four, in six modes (hours; NODE_MODES=4-am-none: one of them)
+	@failed=; for mode in $(NODE_MODES); do \
+		set -- $$(echo $$mode | tr - ' '); echo "$$1 nodes, ARMCI_PROTOCOL=$$2, ARMCI_PROGRESS=$$3"; \
+		TEST_NODES=$$1 TEST_PROTOCOL=$$2 TEST_PROGRESS=$$3 $(CARGO) test -p tests --tests --no-fail-fast || failed="$$failed $$mode"; \
+	done; test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 	$(CARGO) test -p tests --test large_between_nodes -- --ignored
 
 ga-tests: packages ## Global Arrays' own test programs, beside ARMCI-MPI (fetches their source, or GA_SOURCE=DIR)

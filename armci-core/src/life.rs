@@ -30,6 +30,9 @@ const SPIN: Duration = Duration::from_micros(50);
 const SPIN_CROWDED: Duration = Duration::ZERO;
 /// How long the progress thread runs at once where it shares a core: the least that schedulers take.
 const SLICE: Duration = Duration::from_micros(100);
+/// It goes before its rank's computation there, since it runs only while others ask for something; where ranks share cores, too, it
+/// would go before those.
+const BEFORE_ALL: i32 = -20;
 
 impl World {
     /// Joins the job this process was started in, or makes it a job of one rank, with the settings that the
@@ -69,7 +72,7 @@ impl World {
                 name: format!("armci-{}", node.who().rank),
                 cpu: seat.progress_cpu,
                 spin: if crowded { Duration::ZERO } else { SPIN },
-                nice: None,
+                nice: (seat.shares && !crowded).then_some(BEFORE_ALL),
                 slice: Some(SLICE),
             };
             let started = ProgressThread::start(service.clone(), options);
@@ -139,13 +142,12 @@ impl World {
             "joined"
         );
         let Ok(primary) = self.primary() else { return };
-        let cpu = primary.progress.borrow().as_ref().map(|thread| thread.cpu());
-        match (cpu, seat.progress_cpu) {
-            (Some(None), Some(asked)) => {
-                tracing::warn!(rank = who.rank, cpu = asked, "the progress thread may not sit where it should");
-            }
-            (Some(cpu), _) => tracing::debug!(rank = who.rank, cpu, shares = seat.shares, "the progress thread serves"),
-            (None, _) => tracing::debug!(rank = who.rank, "no progress thread: messages wait until this rank calls in"),
+        let settled = primary.progress.borrow().as_ref().map(|thread| (thread.cpu(), thread.nice()));
+        if let (Some((None, _)), Some(asked)) = (settled, seat.progress_cpu) {
+            tracing::warn!(rank = who.rank, cpu = asked, "the progress thread may not sit where it should");
+        }
+        if self.shared().config.verbose {
+            eprintln!("armci: rank {}: {}", who.rank, seated(settled, seat));
         }
     }
 
@@ -241,5 +243,24 @@ impl World {
             primary.bootstrap.borrow_mut().meet()?;
         }
         Ok(())
+    }
+}
+
+/// Where the progress thread sits, and before whom, for people.
+fn seated(settled: Option<(Option<usize>, Option<i32>)>, seat: &Seat) -> String {
+    let Some((cpu, nice)) = settled else {
+        return "no progress thread: requests wait until this rank calls in".into();
+    };
+    let place = cpu.map_or("where the scheduler puts it".into(), |cpu| format!("on processor {cpu}"));
+    match (seat.shares, nice) {
+        (false, _) => format!("its progress thread sits {place}, which it has to itself"),
+        (true, Some(nice)) if nice < 0 => {
+            format!("its progress thread sits {place} and goes before the computation there (niceness {nice})")
+        }
+        (true, Some(_)) => format!(
+            "its progress thread sits {place} and may not go before the computation there: some requests wait for the end of its turn \
+             (`ulimit -e 40` lets it)"
+        ),
+        (true, None) => format!("its progress thread sits {place}; ranks share the processors"),
     }
 }

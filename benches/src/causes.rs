@@ -25,8 +25,8 @@ const KNOWN: [(&str, &str); 18] = [
     ("far_acc_1m_busy", ADDED),
     (
         "far_scf_share",
-        "without threads a rank calls in after each task, so a number waits for half a task; with them it waits for the \
-         accumulates sent before it, for a wake-up beside a computation, and now and then for the scheduler's next tick",
+        "without threads a rank calls in after each task, so a number waits for half a task; with them it waits for a wake-up \
+         beside a computation and the accumulates sent before it, and more numbers are drawn from afar",
     ),
 ];
 

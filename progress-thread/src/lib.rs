@@ -14,8 +14,8 @@
 //!
 //! The thread is polite: it spins for a bounded time ([`Options::spin`]), then sleeps in the kernel
 //! until work arrives. It may be pinned to a processor ([`Options::cpu`]), say the SMT sibling of
-//! the core that computes, be told to give way ([`Options::nice`]), or to take short turns that begin at once
-//! ([`Options::slice`]). Where it sits is a matter of
+//! the core that computes, be told to give way or to go before others ([`Options::nice`]), and to take short turns that begin at
+//! once ([`Options::slice`]). Where it sits is a matter of
 //! speed only: a pin that the system refuses is no error ([`ProgressThread::cpu`] tells). The thread
 //! blocks all signals that are sent to the process, so that those go to the program's own threads;
 //! faults of its own (`SIGSEGV` and the like) still reach their handlers.
@@ -62,6 +62,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod niceness;
 mod signals;
 mod slice;
 mod statistics;
@@ -116,8 +117,8 @@ pub struct Options {
     /// How long to keep calling [`Advance::advance`] without success before parking, as long as
     /// [`Advance::may_spin`] agrees.
     pub spin: Duration,
-    /// How much the thread gives way to others: -20 (not at all) to 19; none: as the starting
-    /// thread.
+    /// How much the thread gives way to others: 0 to 19; or goes before them, down to -20: a wish, taken as far as
+    /// the system allows, and not by a process that was told to give way. None: as the starting thread.
     pub nice: Option<i32>,
     /// How long the scheduler lets it run at once: a thread of short turns that wakes where another computes has not
     /// that long to wait for its own. A wish, like the processor. None: as the starting thread.
@@ -136,7 +137,14 @@ impl Options {
 pub struct ProgressThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    settled: Settled,
+}
+
+/// What came of the wishes.
+#[derive(Clone, Copy, Debug)]
+struct Settled {
     cpu: Option<usize>,
+    nice: Option<i32>,
 }
 
 /// What the thread and its owner both see.
@@ -177,15 +185,21 @@ impl ProgressThread {
                 }
             })?
         };
-        let cpu = settled.recv().map_err(|_| io::Error::other("the progress thread died while it started"))??;
-        Ok(Self { shared, thread: Some(thread), cpu })
+        let settled = settled.recv().map_err(|_| io::Error::other("the progress thread died while it started"))??;
+        Ok(Self { shared, thread: Some(thread), settled })
     }
 
     /// The processor the thread is pinned to: that of [`Options::cpu`], or none if none was asked for
     /// or the system refused (it does not exist, is offline, or lies outside our cgroup's cpuset).
     #[must_use]
     pub fn cpu(&self) -> Option<usize> {
-        self.cpu
+        self.settled.cpu
+    }
+
+    /// How nice the thread is, if [`Options::nice`] asked for something.
+    #[must_use]
+    pub fn nice(&self) -> Option<i32> {
+        self.settled.nice
     }
 
     /// Stops the thread and returns what it has done. Work that arrives later is not served.
@@ -219,17 +233,14 @@ impl Drop for ProgressThread {
     }
 }
 
-/// Applies what the options ask of the calling thread; returns the processor it is pinned to.
-fn settle(options: &Options) -> io::Result<Option<usize>> {
+/// Applies what the options ask of the calling thread.
+fn settle(options: &Options) -> io::Result<Settled> {
     let cpu = options.cpu.filter(|&cpu| pin(cpu));
-    if let Some(nice) = options.nice {
-        // Linux keeps niceness per thread, and takes a thread's number for a process's.
-        rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice)?;
-    }
+    let nice = options.nice.map(niceness::set).transpose()?;
     if let Some(slice) = options.slice {
         slice::shorten(slice);
     }
-    Ok(cpu)
+    Ok(Settled { cpu, nice })
 }
 
 /// Ties the calling thread to a processor; returns whether that could be done.

@@ -37,6 +37,7 @@
 
 pub mod hosts;
 pub mod launched;
+pub mod mode;
 pub mod numbers;
 mod place;
 mod ranks;
@@ -73,16 +74,16 @@ pub fn for_each(numbers: impl IntoIterator<Item = usize>, body: impl Fn(&World))
     }
 }
 
-/// Runs `body` with one to four ranks, over each protocol, with and without progress thread:
-/// sixteen jobs.
+/// Runs `body` with one to four ranks, over each protocol, with and without progress thread: sixteen jobs, or what the
+/// [`mode`] makes of them.
 ///
 /// # Panics
 /// If a rank fails or hangs.
 pub fn matrix(body: impl Fn(&World)) {
-    for ranks in 1..=4 {
-        for protocol in ["rma", "am"] {
-            for progress in ["thread", "none"] {
-                Ranks::new(ranks).env("ARMCI_PROTOCOL", protocol).env("ARMCI_PROGRESS", progress).run(&body);
+    for ranks in mode::numbers() {
+        for protocol in mode::protocols() {
+            for progress in mode::progresses() {
+                Ranks::new(ranks).env("ARMCI_PROTOCOL", &protocol).env("ARMCI_PROGRESS", &progress).run(&body);
             }
         }
     }

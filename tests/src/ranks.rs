@@ -14,6 +14,7 @@ use armci_core::World;
 use armci_core::job::{self, Job, Outcome};
 
 use crate::hosts::Hosts;
+use crate::mode;
 use crate::place;
 use crate::relay::Weather;
 
@@ -33,25 +34,24 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// A job of `ranks` ranks that may take a minute; on one node, or on as many virtual ones as `TEST_NODES` in the
-    /// environment says, as far as there are ranks.
+    /// A job of `ranks` ranks that may take a minute, in the mode that the environment asks for ([`crate::mode`]).
     ///
     /// # Panics
-    /// If `TEST_NODES` is no number of nodes.
+    /// If the environment asks for what is no mode.
     #[must_use]
     pub fn new(ranks: usize) -> Self {
-        let nodes = std::env::var("TEST_NODES").map_or(1, |nodes| match nodes.parse() {
-            Ok(nodes @ 1..) => nodes,
-            _ => panic!("TEST_NODES={nodes}: it is a number of nodes, from 1 on"),
-        });
+        let asked = |setting: &str, value: Option<String>| value.map(|value| (setting.to_owned(), value));
         Self {
             ranks,
-            nodes: ranks.clamp(1, nodes),
+            nodes: ranks.clamp(1, mode::nodes().unwrap_or(1)),
             hosts: 0,
             weather: None,
             strike: None,
-            env: Vec::new(),
-            timeout: Duration::from_secs(60),
+            env: asked("ARMCI_PROTOCOL", mode::protocol())
+                .into_iter()
+                .chain(asked("ARMCI_PROGRESS", mode::progress()))
+                .collect(),
+            timeout: Duration::from_secs(60) * mode::patience(),
         }
     }
 
@@ -94,17 +94,18 @@ impl Ranks {
         self.nodes(1)
     }
 
-    /// Sets a variable in the environment of every rank.
+    /// Sets a variable in the environment of every rank, also one that the mode had set.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.retain(|(set, _)| set != name);
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// How long the job may take.
+    /// How long the job may take, where nobody asks for more patience ([`mode::patience`]).
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = limit;
+        self.timeout = limit * mode::patience();
         self
     }
 

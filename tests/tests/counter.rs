@@ -84,7 +84,7 @@ fn compare_and_swap_loses_no_update() {
 #[test]
 fn a_computing_owner_is_served_by_its_progress_thread() {
     for ranks in [2, 3, 4] {
-        Ranks::new(ranks).env("ARMCI_PROTOCOL", "rmw=am").run(|world| {
+        Ranks::new(ranks).env("ARMCI_PROGRESS", "thread").env("ARMCI_PROTOCOL", "rmw=am").run(|world| {
             const DRAWS: u64 = 100;
             // Words on rank 0: the counter, how many are done; on the others: whether to start.
             let region = world.allocate(16).unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use armci_core::{Mutexes, Region, World};
-use tests::Ranks;
+use tests::{Ranks, mode};
 
 /// Ends the calling rank as `kill -9` would.
 fn die() -> ! {
@@ -34,7 +34,7 @@ fn others_wait_for<P>(progress: &str, prepare: impl FnOnce(&World) -> P, wait: i
     assert_eq!(failure.rank, 1);
     assert!(failure.reason.contains("SIGKILL"), "{}", failure.reason);
     // Between nodes a job begins later, and who sees a broken connection leaves its launcher the first word for a second.
-    let limit = if std::env::var_os("TEST_NODES").is_some() { 8 } else { 2 };
+    let limit = if mode::nodes().is_some() { 8 } else { 2 } * u64::from(mode::patience());
     assert!(started.elapsed() < Duration::from_secs(limit), "took {:?}", started.elapsed());
 }
 

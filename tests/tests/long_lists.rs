@@ -8,9 +8,9 @@ use fastrand::Rng;
 use tests::Ranks;
 
 /// Words of a part, of a staging chunk and of a long buffer.
-const WORDS: usize = 180_000;
+const WORDS: usize = 5 * LONG + LONG / 2;
 const CHUNK: usize = STAGING_BYTES / 8;
-const LONG: usize = (256 << 10) / 8;
+const LONG: usize = (512 << 10) / 8;
 
 /// How the segments of a shape lie at their target.
 #[derive(Debug, Clone, Copy)]

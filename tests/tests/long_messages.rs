@@ -13,7 +13,7 @@ use tests::Ranks;
 
 /// Words of a staging chunk, and of a long buffer.
 const CHUNK: usize = STAGING_BYTES / 8;
-const LONG: usize = (256 << 10) / 8;
+const LONG: usize = (512 << 10) / 8;
 
 /// Runs `body` in jobs of several nodes, with and without progress thread.
 fn in_each_job(body: impl Fn(&World)) {
@@ -177,7 +177,7 @@ fn many_at_once_lose_nothing() {
 /// target, are complete: they do not wait behind it.
 #[test]
 fn nobody_waits_behind_a_rank_that_computes() {
-    Ranks::new(3).nodes(3).run(|world| {
+    Ranks::new(3).nodes(3).env("ARMCI_PROGRESS", "thread").run(|world| {
         const WORDS: usize = 2 * LONG;
         let region = world.allocate_filled(WORDS, 0i64).unwrap();
         let flag = world.allocate_filled(1, 0i64).unwrap();

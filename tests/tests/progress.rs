@@ -47,14 +47,14 @@ fn everything_at_a_sleeper(world: &World) {
 #[test]
 fn a_sleeping_rank_is_served_by_its_thread() {
     for ranks in [2, 3, 4] {
-        Ranks::new(ranks).run(everything_at_a_sleeper);
+        Ranks::new(ranks).env("ARMCI_PROGRESS", "thread").run(everything_at_a_sleeper);
     }
 }
 
 /// The same with every core taken by ranks that compute.
 #[test]
 fn computing_ranks_are_served_by_their_threads() {
-    Ranks::new(4).run(|world| {
+    Ranks::new(4).env("ARMCI_PROGRESS", "thread").run(|world| {
         let region = world.allocate(8).unwrap();
         world.put_value(0i64, region.at(world.rank(), 0)).unwrap();
         world.barrier().unwrap();

@@ -4,8 +4,13 @@ use armci_core::{Error, GlobalPtr, Mutexes, Reduce, STAGING_BYTES, Segments, Sha
 use tests::Ranks;
 
 /// (ranks, nodes, the node of each rank).
-const JOBS: [(usize, usize, &[usize]); 4] =
-    [(2, 2, &[0, 1]), (4, 2, &[0, 0, 1, 1]), (3, 3, &[0, 1, 2]), (5, 2, &[0, 0, 1, 1, 1])];
+const JOBS: [(usize, usize, &[usize]); 5] = [
+    (2, 2, &[0, 1]),
+    (4, 2, &[0, 0, 1, 1]),
+    (8, 4, &[0, 0, 1, 1, 2, 2, 3, 3]),
+    (3, 3, &[0, 1, 2]),
+    (5, 2, &[0, 0, 1, 1, 1]),
+];
 
 /// Runs `body` in every job, by both protocols, with and without progress thread (the larger jobs not by all four). It is
 /// told the node of each rank.
@@ -14,7 +19,7 @@ fn in_each_job(body: impl Fn(&World, &[usize])) {
     for (job, (ranks, nodes, of_rank)) in JOBS.into_iter().enumerate() {
         let ways = match job {
             0 => &WAYS[..],
-            1 => &WAYS[..2],
+            1 | 2 => &WAYS[..2],
             _ => &WAYS[2..3],
         };
         for (protocol, progress) in ways {

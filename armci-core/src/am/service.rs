@@ -273,12 +273,17 @@ impl Advance for Service {
 
     fn park(&self) {
         let may_spin = self.may_spin();
-        if may_spin && self.transport.is_busy() && !self.stopping.load(Ordering::Acquire) {
+        let stopping = || self.stopping.load(Ordering::Acquire);
+        if self.transport.is_busy(may_spin) && !stopping() {
             return;
         }
-        let awake = || self.has_work() || self.stopping.load(Ordering::Acquire);
-        self.transport.sleep_as_server_unless(awake);
-        if !may_spin {
+        if !may_spin && self.transport.has_beyond() && !self.owner.is_free() && !stopping() {
+            // This thread has interrupted who serves, on the core that they share: what has come keeps it awake until
+            // that one goes on.
+            return self.transport.give_way();
+        }
+        self.transport.sleep_as_server_unless(|| self.has_work() || stopping());
+        if !may_spin && self.transport.is_kept_awake() {
             self.transport.give_way();
         }
     }

@@ -17,7 +17,7 @@
 //! starts it returns; puts and accumulates by message are locally complete then, since their bytes have been copied.
 //! Their handles are complete from the start, and a program that waits for them all the same is right on every
 //! transport. A call that starts an operation may wait for credits: at most 16 messages of 16 KiB of one get are under
-//! way at once, 32 of one thread; between nodes 4 long ones, of 256 KiB, and without a progress thread none of these is
+//! way at once, 32 of one thread; between nodes 4 long ones, of 512 KiB, and without a progress thread none of these is
 //! under way when its call returns.
 //!
 //! Handles, scopes and waits are of the thread that started the operations, as contexts are. A get is refused if

@@ -23,7 +23,9 @@ use crate::transport::Outgoing;
 use crate::transport::ofi::{BULK_BYTES, Errand, Line, Place, Purpose, Through};
 use crate::world::World;
 
-/// Patches from so many bytes on go by long messages: below, the round trip that fetching adds costs more than it saves.
+/// Patches from so many bytes on go by long messages: below, the round trip that fetching adds costs more than it saves. (Over TCP on
+/// loopback, short against long, the target in a call: 24 KiB 35 and 35 us, 48 KiB 57 and 39, 96 KiB 104 and 48; while it computes:
+/// 32 KiB 68 and 76, 48 KiB 85 and 77, 96 KiB 124 and 87.)
 pub(super) const BULK_FROM: usize = 3 * STAGING_BYTES;
 
 /// How long messages of one patch go.

@@ -6,7 +6,7 @@
 //! | longer put | written from where it lies, in pieces; returns when they are there, unless it has a handle |
 //! | get | read to where it belongs (where the fabric wants the own side's memory registered: what is long is registered for the transfer, the rest goes through chunks) |
 //! | rows of at least [`LONG_ROW`] bytes | each like a transfer of its own, as many at once as there are request slots |
-//! | shorter rows | packed into messages: an access of its own would cost each row more than the copy. From 48 KiB on these are long ones, whose payload the target fetches, or whose reply it stores, 256 KiB at a time (`by_bulk.rs`) |
+//! | shorter rows | packed into messages: an access of its own would cost each row more than the copy. From 48 KiB on these are long ones, whose payload the target fetches, or whose reply it stores, 512 KiB at a time (`by_bulk.rs`) |
 //! | accumulate | messages, long ones likewise; what is contiguous is fetched from where it lies |
 //! | read-modify-write, vectors, and what a region cannot be reached by | messages |
 //!

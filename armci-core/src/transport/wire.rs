@@ -9,7 +9,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -35,12 +35,41 @@ const BRIEFLY: Duration = Duration::from_micros(50);
 const SELDOM: u32 = 4;
 const OFTEN: u32 = 200;
 
-/// Woken by the fabric within this, the progress thread has slept too early. A round trip in which both sides have to be
-/// woken takes nearly as long, and would go on doing so.
-const SOON: Duration = Duration::from_micros(500);
-/// How long it stays awake then, at first and at most; each such time it is twice as long.
-const STAY: Duration = Duration::from_micros(200);
-const STAY_MAX: Duration = Duration::from_millis(2);
+/// How long the progress thread stays awake because it has slept too early: each time in a row twice as long.
+#[derive(Debug)]
+struct Pace {
+    /// Woken by the fabric within this, it has slept too early.
+    soon: Duration,
+    /// So many times that is let pass.
+    lenient: u32,
+    first: Duration,
+    most: Duration,
+}
+
+/// Where nobody else wants its core. A round trip in which both sides have to be woken takes nearly as long as this `soon`,
+/// and would go on doing so.
+const ALONE: Pace = Pace {
+    soon: Duration::from_micros(500),
+    lenient: 0,
+    first: Duration::from_micros(200),
+    most: Duration::from_millis(2),
+};
+/// Beside a computation: only where data come so densely that to sleep between them takes more of the core than to look.
+/// Once is no sign of that: a rank that was answered asks for more at once, and then computes.
+const BESIDE: Pace = Pace {
+    soon: Duration::from_micros(60),
+    lenient: 1,
+    first: Duration::from_micros(30),
+    most: Duration::from_micros(200),
+};
+
+impl Pace {
+    /// How long, after so many times in a row.
+    fn stay(&self, times: u32) -> Duration {
+        let doubled = |more: u32| self.first.saturating_mul(1 << more.min(16)).min(self.most);
+        times.checked_sub(self.lenient + 1).map_or(Duration::ZERO, doubled)
+    }
+}
 
 /// What this process is joined by.
 #[derive(Debug, Clone)]
@@ -63,7 +92,9 @@ struct Far {
     period: Duration,
     /// What a waiting thread sleeps over, or one of the two below.
     pillow: AtomicI32,
-    vigil: Vigil,
+    /// Where nobody else wants the progress thread's core, and beside a computation.
+    alone: Vigil,
+    beside: Vigil,
 }
 
 /// No waiting thread sleeps, unless on the bell of its rank.
@@ -71,41 +102,35 @@ const AWAKE: RawFd = -1;
 /// One sleeps for a while.
 const BLIND: RawFd = -2;
 
-/// How long the progress thread stays awake, where it may spin. Remote memory access is served by looking, and leaves no
-/// other trace; so how soon a sleep was ended tells how dense the traffic is.
+/// Until when the progress thread stays awake, at a pace. Remote memory access is served by looking, and leaves no other
+/// trace; so how soon a sleep was ended tells how dense the traffic is.
 #[derive(Debug)]
 struct Vigil {
+    pace: &'static Pace,
     began: Instant,
-    /// Until when, and for how long, in nanoseconds; the former since then.
+    /// In nanoseconds since then.
     until: AtomicU64,
-    stay: AtomicU64,
+    /// Sleeps in a row that were too early.
+    times: AtomicU32,
 }
 
 impl Vigil {
-    fn new() -> Self {
-        Vigil { began: Instant::now(), until: AtomicU64::new(0), stay: AtomicU64::new(0) }
-    }
-
-    fn now(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
+    fn at(pace: &'static Pace) -> Self {
+        Vigil { pace, began: Instant::now(), until: AtomicU64::new(0), times: AtomicU32::new(0) }
     }
 
     /// Whether it is too early to sleep.
     fn lasts(&self) -> bool {
-        self.now() < self.until.load(Ordering::Relaxed)
+        (self.began.elapsed().as_nanos() as u64) < self.until.load(Ordering::Relaxed)
     }
 
-    /// After a sleep since `slept`, which the fabric ended, or not.
-    fn judge(&self, slept: u64, by_fabric: bool) {
-        let now = self.now();
-        let early = by_fabric && now - slept < SOON.as_nanos() as u64;
-        let stay = match (early, self.stay.load(Ordering::Relaxed)) {
-            (false, _) => 0,
-            (true, 0) => STAY.as_nanos() as u64,
-            (true, before) => (2 * before).min(STAY_MAX.as_nanos() as u64),
-        };
-        self.stay.store(stay, Ordering::Relaxed);
-        self.until.store(now + stay, Ordering::Relaxed);
+    /// After a sleep of this length, which the fabric ended, or not.
+    fn judge(&self, slept: Duration, by_fabric: bool) {
+        let early = by_fabric && slept < self.pace.soon;
+        let times = if early { self.times.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        self.times.store(times, Ordering::Relaxed);
+        let until = self.began.elapsed() + self.pace.stay(times);
+        self.until.store(until.as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -128,11 +153,10 @@ impl Wire {
     ) -> Result<Self> {
         let bell = node.mine().service_bell.open()?;
         let left_over = AtomicBool::new(false);
-        let (pillow, vigil) = (AtomicI32::new(AWAKE), Vigil::new());
-        Ok(Wire {
-            far: Some(Arc::new(Far { reception, fabric, node, bell, left_over, period, pillow, vigil })),
-            ..self
-        })
+        let pillow = AtomicI32::new(AWAKE);
+        let (alone, beside) = (Vigil::at(&ALONE), Vigil::at(&BESIDE));
+        let far = Far { reception, fabric, node, bell, left_over, period, pillow, alone, beside };
+        Ok(Wire { far: Some(Arc::new(far)), ..self })
     }
 
     /// What joins the nodes, if there are several.
@@ -157,9 +181,9 @@ impl Wire {
         self.far.as_ref().is_some_and(|far| far.left_over.load(Ordering::Relaxed))
     }
 
-    /// Whether the progress thread, where it may spin, had better not sleep yet.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.far.as_ref().is_some_and(|far| far.vigil.lasts())
+    /// Whether the progress thread had better not sleep yet; `alone` says that nobody else wants its core.
+    pub(crate) fn is_busy(&self, alone: bool) -> bool {
+        self.far.as_ref().is_some_and(|far| if alone { &far.alone } else { &far.beside }.lasts())
     }
 
     /// Whether all replies have gone to other nodes.
@@ -212,9 +236,14 @@ impl Wire {
         }
     }
 
-    /// Sleeps briefly, as the progress thread, if the provider keeps it from sleeping: somebody else wants its core.
+    /// Whether the provider keeps the progress thread from sleeping.
+    pub(crate) fn is_kept_awake(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| far.reception.kept_awake() > SELDOM)
+    }
+
+    /// Sleeps briefly, as the progress thread, whatever comes from other nodes: somebody else wants its core.
     pub(crate) fn give_way(&self) {
-        if let Some(far) = self.far.as_ref().filter(|far| far.reception.kept_awake() > SELDOM) {
+        if let Some(far) = &self.far {
             far.sleep_until_called(None, BRIEFLY);
         }
     }
@@ -269,9 +298,11 @@ impl Far {
                     }
                 }
             };
-            let slept = self.vigil.now();
+            let slept = Instant::now();
             let by_fabric = self.sleep_until_called(descriptor, limit);
-            self.vigil.judge(slept, by_fabric);
+            let slept = slept.elapsed();
+            self.alone.judge(slept, by_fabric);
+            self.beside.judge(slept, by_fabric);
         });
     }
 }
