@@ -77,8 +77,10 @@ fn who_takes_no_answers_holds_up_nobody_else() {
             let data: Vec<u8> = (0..4 * LONG).map(|at| (at / 7) as u8).collect();
             world.put(&data, region.at(world.rank(), 0)).unwrap();
             world.barrier().unwrap();
-            // Where it lies is known from here on.
-            world.fetch_add(region.at::<i64>(0, 0), 0).unwrap();
+            // Each thread asks where it lies before answers stay away.
+            let first = region.at::<i64>(0, 0);
+            let learn = |world: &World| assert_eq!(world.fetch_add(first, 0).unwrap().to_ne_bytes(), data[..8]);
+            learn(world);
             world.barrier().unwrap();
             let (there, go_on) = (region.at::<u8>(0, 0), region.at::<i64>(2, 0));
             // As many at once as that, each of so many bytes.
@@ -94,24 +96,28 @@ fn who_takes_no_answers_holds_up_nobody_else() {
                     assert!(got == data[at..at + got.len()], "what lies at {at}");
                 }
             };
-            let asked = &std::sync::Barrier::new(4);
+            // Rank 1's threads, when all know where it lies, and when all have asked.
+            let together = &std::sync::Barrier::new(4);
             match world.rank() {
                 1 => std::thread::scope(|scope| {
                     for (count, len) in [(SLOTS, STAGING_BYTES), (SLOTS, STAGING_BYTES), (long, LONG)] {
                         let threads = world.threads();
-                        let (gets, come) = (&gets, &come);
+                        let (learn, gets, come) = (&learn, &gets, &come);
                         scope.spawn(move || {
                             let world = threads.attach().unwrap();
+                            learn(&world);
+                            together.wait();
                             let gets = gets(&world, count, len);
-                            asked.wait();
+                            together.wait();
                             come(gets);
                             world.detach().unwrap();
                         });
                     }
+                    together.wait();
                     // One slot is for telling rank 2.
                     let gets = gets(world, SLOTS - 1, STAGING_BYTES);
-                    asked.wait();
-                    world.put_value(-1i64, go_on).unwrap();
+                    together.wait();
+                    world.notify(go_on, -1).unwrap();
                     come(gets);
                 }),
                 2 => {
@@ -122,7 +128,7 @@ fn who_takes_no_answers_holds_up_nobody_else() {
                     assert!(got == data[3 * LONG..]);
                     world.put(&got, mine).unwrap();
                     for _ in 0..300 {
-                        world.fetch_add(region.at::<i64>(0, 0), 0).unwrap();
+                        world.fetch_add(first, 0).unwrap();
                     }
                 }
                 _ => (),
