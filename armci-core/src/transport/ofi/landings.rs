@@ -24,9 +24,9 @@ use super::library::Object;
 use super::packet::{Asker, BULK_BYTES};
 use crate::error::Result;
 
-/// Fetched or stored at once; the rest waits. More than half of them, which one asker may have, would only compete for the
-/// same processor and wire.
-pub(super) const LANDINGS: usize = 8;
+/// Fetched or stored at once; the rest waits. One asker may have three: one that is served, one that is under way, one that
+/// is next; more would only compete for the same processor and wire. Two that hold on to theirs leave one to others.
+pub(super) const LANDINGS: usize = 6;
 
 /// What goes on in a landing.
 #[derive(Debug, Clone, Copy)]
