@@ -24,8 +24,8 @@ use crate::transport::Transport;
 use crate::watch::{Call, Extent, Kind};
 use crate::world::World;
 
-/// So many segments are checked between two looks at what has come from other nodes, where nobody else looks: a look takes
-/// as long as some fifty of them, and as many take some microseconds.
+/// So many segments are checked between two looks at what has come from other nodes, where nobody else looks: a look may
+/// take system calls of the provider, to check a segment takes none.
 const LOOK_EVERY: usize = 1024;
 
 /// Segments of one length, between a buffer and the memory of one rank; all in elements.

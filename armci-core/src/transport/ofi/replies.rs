@@ -2,10 +2,14 @@
 //!
 //! Somebody who asks much and takes no answers (who was stopped, or sits behind a slow line) must not be what others wait
 //! behind. So each asker, which is a context of a rank, has a queue of its own for replies that the provider does not
-//! take now, and may have no more packets than are free. That leaves one asker alone half of them, which is one for each
-//! of its request slots, and with `n` that hold on to theirs one part in `n + 1` is left for those who come next. What an asker asks beyond
-//! that is put off, in its order and out of the buffer that it came in. An asker has as many requests under way as it has slots:
-//! so what is kept of one is bounded, and nothing need be refused.
+//! take now, and may have no more packets than are free. So the first may have half of them, which is one for each of its
+//! request slots, the next half of what that leaves, and so on: six askers that hold on to all they may have leave one
+//! packet, and only a seventh is what others wait behind. What an asker asks beyond its share is put off, in its
+//! order and out of the buffer that it came in.
+//!
+//! What is kept of an asker is bounded by its slots, and nothing that it asks is refused: each request is sent in a
+//! slot of its context (see `Line::send`), which is free again when the answer has come, and the next thread gets the context's
+//! number when all its slots are.
 
 use std::collections::VecDeque;
 
