@@ -69,9 +69,14 @@ fn who_takes_no_answers_holds_up_nobody_else() {
     const SLOTS: usize = 32;
     const LONG: usize = 200_000;
     // Without a progress thread who asks for what is long stays in its call.
-    for (progress, long) in [("thread", 4), ("none", 0)] {
-        // Until rank 2 is through with what it has to do, rank 1 gets no answers of rank 0.
-        let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC_FAULTS", "deaf=1+300,rank=0").env("ARMCI_PROTOCOL", "am");
+    // In the third job answers to rank 2 are refused, too, now and then, and are to be tried again before those to rank 1 go.
+    for (progress, long, faults) in [
+        ("thread", 4, "deaf=1+300,rank=0"),
+        ("none", 0, "deaf=1+300,rank=0"),
+        ("thread", 4, "deaf=1+300,again=20,rank=0"),
+    ] {
+        // Until rank 2 was answered so often, or tried to be, rank 1 gets no answers of rank 0.
+        let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC_FAULTS", faults).env("ARMCI_PROTOCOL", "am");
         job.env("ARMCI_PROGRESS", progress).timeout(Duration::from_secs(150)).run(|world| {
             let region = world.allocate(4 * LONG).unwrap();
             let data: Vec<u8> = (0..4 * LONG).map(|at| (at / 7) as u8).collect();

@@ -7,7 +7,7 @@
 //! | `again=PERCENT` | so many attempts to begin an operation are told to come again, in storms |
 //! | `delay=US` | completions are held back, up to so many microseconds |
 //! | `duplicate=PERCENT` | so many replies come a second time, late |
-//! | `deaf=RANK+COUNT` | from the first long answer to this rank on, none to it is taken until so many others were |
+//! | `deaf=RANK+COUNT` | from the first long answer to this rank on, none to it is taken for so many attempts to answer others |
 //! | `fail=COUNT` | after so many completions each one is an error, as if the peer had gone |
 //! | `rank=RANK` | all of the above at this rank only |
 //! | `wants=local+allocated+endpoint` | the provider wants own memory registered, memory behind it, and bound to an endpoint |
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     again: u64,
     delay: Duration,
     duplicate: u64,
-    /// Which rank takes no answers, until so many others were taken.
+    /// Which rank takes no answers, for so many attempts to answer others.
     deaf: Option<(usize, u64)>,
     fail: Option<u64>,
     rank: Option<usize>,
@@ -99,7 +99,7 @@ pub(super) struct Faults {
     storm: AtomicU64,
     /// Completions so far.
     completions: AtomicU64,
-    /// Answers to others since a rank is deaf, and one; 0 before.
+    /// Attempts to answer others since a rank is deaf, and one; 0 before.
     others: AtomicU64,
     began: Instant,
     /// When completions are let through again, in microseconds since then.
