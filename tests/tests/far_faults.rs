@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use armci_core::job::Outcome;
-use armci_core::{Region, World};
+use armci_core::{Handle, Region, STAGING_BYTES, World};
 use tests::Ranks;
 use tests::sample::everything;
 
@@ -61,6 +61,87 @@ fn nobody_sleeps_on_where_there_is_nothing_to_sleep_over() {
 #[test]
 fn long_transfers_go_in_pieces() {
     in_spite_of("largest=5000,again=20");
+}
+
+#[test]
+fn who_takes_no_answers_holds_up_nobody_else() {
+    /// Requests of a context that are under way at once.
+    const SLOTS: usize = 32;
+    const LONG: usize = 200_000;
+    // Without a progress thread who asks for what is long stays in its call.
+    // In the third job answers to rank 2 are refused, too, now and then, and are to be tried again before those to rank 1 go.
+    for (progress, long, faults) in [
+        ("thread", 4, "deaf=1+300,rank=0"),
+        ("none", 0, "deaf=1+300,rank=0"),
+        ("thread", 4, "deaf=1+300,again=20,rank=0"),
+    ] {
+        // Until rank 2 was answered so often, or tried to be, rank 1 gets no answers of rank 0.
+        let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC_FAULTS", faults).env("ARMCI_PROTOCOL", "am");
+        job.env("ARMCI_PROGRESS", progress).timeout(Duration::from_secs(150)).run(|world| {
+            let region = world.allocate(4 * LONG).unwrap();
+            let data: Vec<u8> = (0..4 * LONG).map(|at| (at / 7) as u8).collect();
+            world.put(&data, region.at(world.rank(), 0)).unwrap();
+            world.barrier().unwrap();
+            // Each thread asks where it lies before answers stay away.
+            let first = region.at::<i64>(0, 0);
+            let learn = |world: &World| assert_eq!(world.fetch_add(first, 0).unwrap().to_ne_bytes(), data[..8]);
+            learn(world);
+            world.barrier().unwrap();
+            let (there, go_on) = (region.at::<u8>(0, 0), region.at::<i64>(2, 0));
+            // As many at once as that, each of so many bytes.
+            let gets = |world: &World, count, len: usize| -> Vec<_> {
+                let at = |number| (number % 4) * LONG;
+                (0..count)
+                    .map(|number| (at(number), world.get_nb(there.add(at(number)), vec![0; len]).unwrap()))
+                    .collect()
+            };
+            let come = |gets: Vec<(usize, Handle<Vec<u8>>)>| {
+                for (at, get) in gets {
+                    let got = get.wait().unwrap();
+                    assert!(got == data[at..at + got.len()], "what lies at {at}");
+                }
+            };
+            // Rank 1's threads, when all know where it lies, and when all have asked.
+            let together = &std::sync::Barrier::new(4);
+            match world.rank() {
+                1 => std::thread::scope(|scope| {
+                    for (count, len) in [(SLOTS, STAGING_BYTES), (SLOTS, STAGING_BYTES), (long, LONG)] {
+                        let threads = world.threads();
+                        let (learn, gets, come) = (&learn, &gets, &come);
+                        scope.spawn(move || {
+                            let world = threads.attach().unwrap();
+                            learn(&world);
+                            together.wait();
+                            let gets = gets(&world, count, len);
+                            together.wait();
+                            come(gets);
+                            world.detach().unwrap();
+                        });
+                    }
+                    together.wait();
+                    // One slot is for telling rank 2.
+                    let gets = gets(world, SLOTS - 1, STAGING_BYTES);
+                    together.wait();
+                    world.notify(go_on, -1).unwrap();
+                    come(gets);
+                }),
+                2 => {
+                    world.wait_value(go_on, -1).unwrap();
+                    let mine = region.at::<u8>(0, 3 * LONG);
+                    let mut got = vec![0; LONG];
+                    world.get(mine, &mut got).unwrap();
+                    assert!(got == data[3 * LONG..]);
+                    world.put(&got, mine).unwrap();
+                    for _ in 0..300 {
+                        world.fetch_add(first, 0).unwrap();
+                    }
+                }
+                _ => (),
+            }
+            world.barrier().unwrap();
+            world.free(region).unwrap();
+        });
+    }
 }
 
 #[test]

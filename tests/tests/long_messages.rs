@@ -83,7 +83,7 @@ fn shapes(random: &mut Rng) -> Vec<Shape> {
 #[test]
 fn patches_of_all_lengths_arrive_whole_and_nothing_beside_them() {
     in_each_job(|world| {
-        const LINE: usize = 200_000;
+        const LINE: usize = 400_000;
         let (me, size) = (world.rank(), world.size());
         let mut random = Rng::with_seed(17 + me as u64);
         let region = world.allocate_filled(LINE * size, 0i64).unwrap();

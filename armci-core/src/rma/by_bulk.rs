@@ -12,14 +12,15 @@
 use super::Completion;
 use super::by_message::{Verb, for_each_batch, send_packed};
 use crate::am::builtin;
+use crate::am::landing::{Landing, Tag};
 use crate::am::origin::{Origin, PIPELINE, outstanding};
-use crate::consistency::Access;
+use crate::consistency::{Access, Outstanding};
 use crate::copy::{Patch, copy_patch};
 use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::node::message::STAGING_BYTES;
 use crate::transport::Outgoing;
-use crate::transport::ofi::{BULK_BYTES, Errand, Line, Purpose, Through};
+use crate::transport::ofi::{BULK_BYTES, Errand, Line, Place, Purpose, Through};
 use crate::world::World;
 
 /// Patches from so many bytes on go by long messages: below, the round trip that fetching adds costs more than it saves. (Over TCP on
@@ -42,13 +43,55 @@ pub(super) fn way(world: &World, rank: usize, bytes: usize, later: bool, stores:
     world.origin().bulk_to(rank, later, stores).map(|(line, through)| Way { line, through })
 }
 
+/// Packs a patch of so many bytes into a long buffer: the place that the target fetches it from, and the buffer.
+///
+/// # Safety
+/// LOCAL-PATCH for what `packing` takes from `local`, which fits a long buffer.
+pub(super) unsafe fn pack(
+    origin: &Origin,
+    Way { line, through }: Way<'_>,
+    local: *const u8,
+    packing: &Patch,
+    bytes: usize,
+) -> (Place, usize) {
+    let buffer = origin.claim_bulk(line);
+    // SAFETY: LOCAL-PATCH; BULK-BUFFER: it was claimed.
+    unsafe { copy_patch(line.bulk_at(buffer), local, packing) };
+    // Meanwhile the target has asked for the one before, which leaves here only if somebody looks.
+    line.move_on();
+    (Origin::bulk_place(line, Errand::Fetch, through, buffer, bytes), buffer)
+}
+
+/// Sends a request in a claimed slot for so many bytes, which come in the reply or, if they are too many, by a long buffer.
+/// Its order was seen to.
+///
+/// # Safety
+/// LANDING (see `am/landing.rs`), for `answer`.
+pub(super) unsafe fn ask(
+    origin: &Origin,
+    Way { line, through }: Way<'_>,
+    message: &Outgoing<'_>,
+    what: Outstanding,
+    answer: (Tag, Landing),
+    bytes: usize,
+) {
+    if bytes <= STAGING_BYTES {
+        // SAFETY: LANDING.
+        return unsafe { origin.post_among(message, what, Some(answer)) };
+    }
+    let buffer = origin.claim_bulk(line);
+    let place = Origin::bulk_place(line, Errand::Store, through, buffer, bytes);
+    // SAFETY: LANDING.
+    unsafe { origin.post_stored(message, what, answer, &place, buffer) };
+}
+
 /// Puts or accumulates a patch; locally complete on return, remotely after a fence.
 ///
 /// # Safety
 /// LOCAL-PATCH.
 pub(super) unsafe fn send(
     world: &World,
-    Way { line, through }: Way<'_>,
+    way: Way<'_>,
     source: *const u8,
     target: GlobalPtr<u8>,
     patch: &Patch,
@@ -57,9 +100,10 @@ pub(super) unsafe fn send(
     let origin = world.origin();
     let what = outstanding(target.rank(), target.region, verb.access());
     origin.order_bulk(target.rank(), target.region, verb.access());
-    let straight = through == Through::Line && patch.rows() == 1;
+    let straight = way.through == Through::Line && patch.rows() == 1;
     // SAFETY: LOCAL-PATCH: it stays for the call, in which this ends, behind all that fetches from it.
-    let lent = if straight { unsafe { line.lend(Purpose::Fetched, source.cast_mut(), patch.bytes()) } } else { None };
+    let lent =
+        if straight { unsafe { way.line.lend(Purpose::Fetched, source.cast_mut(), patch.bytes()) } } else { None };
     for_each_batch(patch, target.offset, source.cast_mut(), true, BULK_BYTES, |batch| {
         let arguments = verb.arguments(batch.rows_at(target));
         if batch.bytes() <= STAGING_BYTES {
@@ -74,12 +118,9 @@ pub(super) unsafe fn send(
         let (place, buffer) = match &lent {
             Some(lent) => (lent.place(batch.local as usize - source as usize, batch.bytes()), None),
             None => {
-                let buffer = origin.claim_bulk(line);
-                // SAFETY: LOCAL-PATCH; BULK-BUFFER: it was claimed, and a batch fits it.
-                unsafe { copy_patch(line.bulk_at(buffer), batch.local, &batch.packing()) };
-                // Meanwhile the target has asked for the one before, which leaves here only if somebody looks.
-                line.move_on();
-                (Origin::bulk_place(line, Errand::Fetch, through, buffer, batch.bytes()), Some(buffer))
+                // SAFETY: LOCAL-PATCH; a batch fits.
+                let (place, buffer) = unsafe { pack(origin, way, batch.local, &batch.packing(), batch.bytes()) };
+                (place, Some(buffer))
             }
         };
         let inline = [arguments.bytes(), &[]];
@@ -95,7 +136,7 @@ pub(super) unsafe fn send(
 /// LOCAL-PATCH, until the get is complete.
 pub(super) unsafe fn get(
     world: &World,
-    Way { line, through }: Way<'_>,
+    way: Way<'_>,
     source: GlobalPtr<u8>,
     target: *mut u8,
     patch: &Patch,
@@ -111,23 +152,13 @@ pub(super) unsafe fn get(
             origin.narrow(tag.op);
         }
         batches += 1;
-        let long = batch.bytes() > STAGING_BYTES;
-        let buffer = long.then(|| origin.claim_bulk(line));
         let slot = origin.claim();
         let rows = batch.rows_at(source);
         let message = Outgoing { handler: builtin::GET, slot, inline: [bytemuck::bytes_of(&rows), &[]], staged_len: 0 };
-        let answer = (tag, batch.landing());
-        match buffer {
-            // SAFETY: LOCAL-PATCH is LANDING for the rows of the batch.
-            None => unsafe { origin.post_among(&message, what, Some(answer)) },
-            Some(buffer) => {
-                let place = Origin::bulk_place(line, Errand::Store, through, buffer, batch.bytes());
-                // SAFETY: as above.
-                unsafe { origin.post_stored(&message, what, answer, &place, buffer) };
-            }
-        }
+        // SAFETY: LOCAL-PATCH is LANDING for the rows of the batch.
+        unsafe { ask(origin, way, &message, what, (tag, batch.landing()), batch.bytes()) };
     });
-    if through == Through::Line {
+    if way.through == Through::Line {
         origin.settle_bulk();
     }
     completion.settle(origin, tag)

@@ -294,11 +294,9 @@ impl<'a> Lists<'a> {
             }
             Room::Slot(slot) => {
                 let Some(answer) = list.answer() else { unreachable!("a get") };
-                let buffer = origin.claim_bulk(way.line);
-                let place = Origin::bulk_place(way.line, Errand::Store, way.through, buffer, returned);
                 list.in_chunk(origin, slot, |message| {
                     // SAFETY: LOCAL-SEGMENTS is LANDING for the places.
-                    unsafe { origin.post_stored(message, list.what(), answer, &place, buffer) };
+                    unsafe { by_bulk::ask(origin, way, message, list.what(), answer, returned) };
                 });
             }
             Room::Buffer(buffer) if list.used <= STAGING_BYTES => {

@@ -4,22 +4,22 @@
 //! [`OUTER`](crate::am::builtin::OUTER) levels more; what a get brings lands row by row. All else is as in `by_bulk`.
 //!
 //! # Safety
-//! LOCAL-PATCH, as in `by_message`. BULK-BUFFER (see `transport/ofi/bulk.rs`) for long buffers. REQUEST-SLOT.
+//! LOCAL-PATCH, as in `by_message`. REQUEST-SLOT.
 #![allow(unsafe_code)]
 
 use super::Completion;
-use super::by_bulk::Way;
+use super::by_bulk::{Way, ask, pack};
 use super::by_message::Verb;
 use crate::am::builtin::{self, AccumulatePlanesArgs, Planes};
 use crate::am::landing::Landing;
-use crate::am::origin::{Origin, PIPELINE, outstanding};
+use crate::am::origin::{PIPELINE, outstanding};
 use crate::consistency::Access;
 use crate::copy::{Patch, copy_patch};
 use crate::error::Result;
 use crate::memory::GlobalPtr;
 use crate::node::message::STAGING_BYTES;
 use crate::transport::Outgoing;
-use crate::transport::ofi::{BULK_BYTES, Errand, Through};
+use crate::transport::ofi::{BULK_BYTES, Through};
 use crate::world::World;
 
 /// Whether messages of whole planes are fewer than those of rows.
@@ -45,7 +45,7 @@ fn packing(block: &Patch) -> Patch {
 /// LOCAL-PATCH.
 pub(super) unsafe fn send(
     world: &World,
-    Way { line, through }: Way<'_>,
+    way: Way<'_>,
     source: *const u8,
     target: GlobalPtr<u8>,
     patch: &Patch,
@@ -76,10 +76,8 @@ pub(super) unsafe fn send(
             }
             return;
         }
-        let buffer = origin.claim_bulk(line);
-        // SAFETY: LOCAL-PATCH; BULK-BUFFER: it was claimed, and a block fits it.
-        unsafe { copy_patch(line.bulk_at(buffer), local, &packing(block)) };
-        let place = Origin::bulk_place(line, Errand::Fetch, through, buffer, bytes);
+        // SAFETY: LOCAL-PATCH; a block fits.
+        let (place, buffer) = unsafe { pack(origin, way, local, &packing(block), bytes) };
         origin.post_fetched(&message(origin.claim(), 0), what, &place, Some(buffer));
     });
     origin.settle_bulk();
@@ -91,7 +89,7 @@ pub(super) unsafe fn send(
 /// LOCAL-PATCH, until the get is complete.
 pub(super) unsafe fn get(
     world: &World,
-    Way { line, through }: Way<'_>,
+    way: Way<'_>,
     source: GlobalPtr<u8>,
     target: *mut u8,
     patch: &Patch,
@@ -109,8 +107,6 @@ pub(super) unsafe fn get(
         blocks += 1;
         let levels = block.levels().map(|(count, _, remote)| (count, remote));
         let planes = Planes::new(source.region, source.offset + remote as u64, block.row_bytes(), levels);
-        let bytes = block.bytes();
-        let buffer = (bytes > STAGING_BYTES).then(|| origin.claim_bulk(line));
         let slot = origin.claim();
         let mut places = origin.places(slot);
         places.clear();
@@ -119,17 +115,10 @@ pub(super) unsafe fn get(
         let inline = [bytemuck::bytes_of(&planes), &[]];
         let message = Outgoing { handler: builtin::GET_PLANES, slot, inline, staged_len: 0 };
         let answer = (tag, Landing::Places { row: block.row_bytes() });
-        match buffer {
-            // SAFETY: LOCAL-PATCH is LANDING for the rows of the block.
-            None => unsafe { origin.post_among(&message, what, Some(answer)) },
-            Some(buffer) => {
-                let place = Origin::bulk_place(line, Errand::Store, through, buffer, bytes);
-                // SAFETY: as above.
-                unsafe { origin.post_stored(&message, what, answer, &place, buffer) };
-            }
-        }
+        // SAFETY: LOCAL-PATCH is LANDING for the rows of the block.
+        unsafe { ask(origin, way, &message, what, answer, block.bytes()) };
     });
-    if through == Through::Line {
+    if way.through == Through::Line {
         origin.settle_bulk();
     }
     completion.settle(origin, tag)

@@ -81,6 +81,15 @@ impl World {
         self.resolve_by_table(place, bytes)
     }
 
+    /// [`World::resolve`] for one of many places of a call that looks beyond the node itself, now and then.
+    #[inline(always)]
+    pub(crate) fn resolve_one_of_many<T: Pod>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
+        if !self.is_plain() {
+            return self.resolve_by_setting(place.cast(), bytes);
+        }
+        self.resolve_by_table(place, bytes)
+    }
+
     /// [`World::resolve`] where the tables of the node are looked at.
     #[inline(always)]
     fn resolve_by_table<T: Pod>(&self, place: GlobalPtr<T>, bytes: u64) -> Result<Remote> {
@@ -111,9 +120,20 @@ impl World {
     #[inline(never)]
     fn resolve_otherwise(&self, place: GlobalPtr<u8>, bytes: u64) -> Result<Remote> {
         self.check_open()?;
+        self.serve_if_nobody_does();
+        self.resolve_by_setting(place, bytes)
+    }
+
+    /// Serves this rank where no other thread of it serves other nodes.
+    pub(crate) fn serve_if_nobody_does(&self) {
         if self.context().is_unserved() {
             self.origin().serve();
         }
+    }
+
+    /// [`World::resolve`] as the setting says.
+    #[inline(never)]
+    fn resolve_by_setting(&self, place: GlobalPtr<u8>, bytes: u64) -> Result<Remote> {
         let Some(cache) = self.cache() else { return self.resolve_by_table(place, bytes) };
         if self.shared().config.resolve == Resolve::Table {
             return self.resolve_by_table(place, bytes);

@@ -24,6 +24,10 @@ use crate::transport::Transport;
 use crate::watch::{Call, Extent, Kind};
 use crate::world::World;
 
+/// So many segments are checked between two looks at what has come from other nodes, where nobody else looks: a look may
+/// take system calls of the provider, to check a segment takes none.
+const LOOK_EVERY: usize = 1024;
+
 /// Segments of one length, between a buffer and the memory of one rank; all in elements.
 ///
 /// ```
@@ -150,7 +154,7 @@ impl World {
             return Ok(());
         }
         for Segment { local, remote, count } in segments {
-            let to = self.resolve(remote, count as u64)?;
+            let to = self.resolve_one_of_many(remote, count as u64)?;
             self.origin().order(remote.rank(), remote.region, Access::Put);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
             unsafe { self.transport().put(to, local, count) };
@@ -206,7 +210,7 @@ impl World {
             return completion.settle(origin, tag);
         }
         for Segment { local, remote, count } in segments {
-            let from = self.resolve(remote, count as u64)?;
+            let from = self.resolve_one_of_many(remote, count as u64)?;
             self.origin().order(remote.rank(), remote.region, Access::Get);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS.
             unsafe { self.transport().get(from, local, count) };
@@ -253,7 +257,7 @@ impl World {
             return Ok(());
         }
         for Segment { local, remote, count } in segments {
-            let to = self.resolve(remote, count as u64)?;
+            let to = self.resolve_one_of_many(remote, count as u64)?;
             self.origin().order(remote.rank(), remote.region, Access::Accumulate);
             // SAFETY: REGION-LIVE, LOCAL-SEGMENTS; aligned whole elements, as was checked.
             unsafe { self.transport().accumulate_row(to, local, count, kind, &alpha) };
@@ -294,12 +298,15 @@ impl World {
         let (mut bytes, mut rank) = (0usize, None);
         for (index, segment) in segments.enumerate() {
             let (remote, len) = (segment.remote, segment.bytes());
+            if index.is_multiple_of(LOOK_EVERY) {
+                self.serve_if_nobody_does();
+            }
             let checked = match rank.replace(remote.rank) {
                 Some(first) if first != remote.rank => {
                     let reason = format!("it lies on rank {}, those before it on rank {first}", remote.rank);
                     Err(Error::Argument(reason))
                 }
-                _ => self.resolve(remote, len as u64).map(|_| ()),
+                _ => self.resolve_one_of_many(remote, len as u64).map(|_| ()),
             };
             let checked = checked.and_then(|()| match align {
                 Some(align) => self.aligned(remote, align, "an accumulate"),

@@ -2,7 +2,8 @@
 //!
 //! A context's number is used again by the next thread that attaches, with another endpoint. Guaranteed: of each number of
 //! a rank one address is kept, and the one before it is given back to the provider once no answer is on its way there.
-//! So what is kept is bounded by ranks and contexts, however many threads come and go.
+//! So what is kept is bounded by ranks and contexts, however many threads come and go. Each rank and context has a number,
+//! the same as long as the job lasts, by which `replies.rs` keeps them apart.
 
 use std::collections::HashMap;
 
@@ -13,29 +14,43 @@ use crate::error::Result;
 /// See the module. Only the owner of the service context touches it.
 #[derive(Debug, Default)]
 pub(super) struct Askers {
-    /// By rank and context: the address, and what the provider calls it.
-    known: HashMap<(u32, u16), (Vec<u8>, u64)>,
+    /// By rank and context.
+    known: HashMap<(u32, u16), Known>,
     /// What is to be given back.
     retired: Vec<u64>,
 }
 
+/// An asker.
+#[derive(Debug)]
+struct Known {
+    number: usize,
+    address: Vec<u8>,
+    /// What the provider calls the address.
+    name: u64,
+}
+
 impl Askers {
-    /// What the provider calls the endpoint of whoever asks.
+    /// The number of whoever asks, and what the provider calls the endpoint.
     ///
     /// # Errors
     /// What the provider has to say of a new address.
-    pub(super) fn name(&mut self, domain: &Domain, asker: Asker, address: &[u8]) -> Result<u64> {
+    pub(super) fn find(&mut self, domain: &Domain, asker: Asker, address: &[u8]) -> Result<(usize, u64)> {
         let key = (asker.rank, asker.context);
-        if let Some((known, name)) = self.known.get(&key)
-            && known == address
+        let known = self.known.get_mut(&key);
+        if let Some(known) = &known
+            && known.address == address
         {
-            return Ok(*name);
+            return Ok((known.number, known.name));
         }
         let name = domain.insert(address)?;
-        if let Some((_, before)) = self.known.insert(key, (address.to_vec(), name)) {
-            self.retired.push(before);
+        if let Some(known) = known {
+            self.retired.push(std::mem::replace(&mut known.name, name));
+            known.address = address.to_vec();
+            return Ok((known.number, name));
         }
-        Ok(name)
+        let number = self.known.len();
+        self.known.insert(key, Known { number, address: address.to_vec(), name });
+        Ok((number, name))
     }
 
     /// Gives back what nobody answers to any more.

@@ -22,7 +22,7 @@ use super::packet::{BULK_BYTES, Errand, Place, Through};
 use crate::error::Result;
 use crate::job::random;
 
-/// Buffers of a context: as many as a target has landings.
+/// Buffers of a context: as many as it may have landings at a target, and one to pack the next in.
 const BULKS: usize = 4;
 /// The bits of all of them.
 const ALL: u32 = (1 << BULKS) - 1;

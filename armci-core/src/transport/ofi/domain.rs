@@ -8,6 +8,11 @@
 //! domain. In a common one the progress thread could not sleep for what had come for its rank's main thread, and kept
 //! that from the core they share until its time slice ended.
 //!
+//! Where memory belongs to an endpoint (`FI_MR_ENDPOINT`) it is registered, bound to the endpoint and then enabled, as
+//! `fi_mr(3)` wants it. The endpoint is enabled by then (`Endpoint::open` does that), which libfabric's own tests
+//! keep to as well (its pull request 7938). A key is asked for after that, when the provider has chosen it.
+//! No provider that wants this was at hand: tests have one pretend to, which takes the calls in this order and does nothing.
+//!
 //! # Safety
 //! FABRIC-ABI, FABRIC-OBJECT (see `library.rs`).
 #![allow(unsafe_code)]

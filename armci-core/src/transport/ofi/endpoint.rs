@@ -171,6 +171,11 @@ impl Endpoint {
         self.faults.as_ref().is_some_and(|faults| faults.comes_twice())
     }
 
+    /// Whether tests want an answer of so many bytes to this rank not taken now.
+    pub(super) fn withholds(&self, rank: usize, bytes: usize) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.withholds(rank, bytes))
+    }
+
     /// Posts a buffer for a message.
     ///
     /// # Safety

@@ -7,6 +7,7 @@
 //! | `again=PERCENT` | so many attempts to begin an operation are told to come again, in storms |
 //! | `delay=US` | completions are held back, up to so many microseconds |
 //! | `duplicate=PERCENT` | so many replies come a second time, late |
+//! | `deaf=RANK+COUNT` | from the first long answer to this rank on, none to it is taken for so many attempts to answer others |
 //! | `fail=COUNT` | after so many completions each one is an error, as if the peer had gone |
 //! | `rank=RANK` | all of the above at this rank only |
 //! | `wants=local+allocated+endpoint` | the provider wants own memory registered, memory behind it, and bound to an endpoint |
@@ -27,6 +28,8 @@ pub(crate) struct Asked {
     again: u64,
     delay: Duration,
     duplicate: u64,
+    /// Which rank takes no answers, for so many attempts to answer others.
+    deaf: Option<(usize, u64)>,
     fail: Option<u64>,
     rank: Option<usize>,
     /// Bits of the mode of memory.
@@ -38,6 +41,8 @@ pub(crate) struct Asked {
 
 /// Attempts that are refused in a row, once one is.
 const STORM: u64 = 50;
+/// From so many bytes on an answer is long: joining and meeting take none such.
+const LONG: usize = 8 << 10;
 
 impl FromStr for Asked {
     type Err = ();
@@ -52,6 +57,10 @@ impl FromStr for Asked {
                 "again" => asked.again = percent()?,
                 "delay" => asked.delay = Duration::from_micros(number()?),
                 "duplicate" => asked.duplicate = percent()?,
+                "deaf" => {
+                    let (rank, count) = value.split_once('+').ok_or(())?;
+                    asked.deaf = Some((rank.parse().map_err(drop)?, count.parse().map_err(drop)?));
+                }
                 "fail" => asked.fail = Some(number()?),
                 "rank" => asked.rank = Some(number()? as usize),
                 "largest" => asked.largest = Some(number()?.max(1) as usize),
@@ -90,6 +99,8 @@ pub(super) struct Faults {
     storm: AtomicU64,
     /// Completions so far.
     completions: AtomicU64,
+    /// Attempts to answer others since a rank is deaf, and one; 0 before.
+    others: AtomicU64,
     began: Instant,
     /// When completions are let through again, in microseconds since then.
     next: AtomicU64,
@@ -98,7 +109,8 @@ pub(super) struct Faults {
 impl Faults {
     /// Those of rank `rank`, if it is to have some; `seed` is another number for each endpoint.
     pub(super) fn of(asked: &Asked, rank: usize, seed: u64) -> Option<Box<Self>> {
-        let quiet = (asked.again, asked.delay, asked.duplicate, asked.fail) == (0, Duration::ZERO, 0, None);
+        let Asked { again, delay, duplicate, deaf, fail, .. } = *asked;
+        let quiet = (again, delay, duplicate, deaf, fail) == (0, Duration::ZERO, 0, None, None);
         let mine = asked.rank.is_none_or(|one| one == rank);
         (mine && !quiet).then(|| {
             Box::new(Faults {
@@ -106,6 +118,7 @@ impl Faults {
                 random: AtomicU64::new(seed | 1),
                 storm: AtomicU64::new(0),
                 completions: AtomicU64::new(0),
+                others: AtomicU64::new(0),
                 began: Instant::now(),
                 next: AtomicU64::new(0),
             })
@@ -157,6 +170,20 @@ impl Faults {
         self.asked.fail.is_some_and(|limit| so_far > limit)
     }
 
+    /// Whether an answer of so many bytes to this rank is not taken now.
+    pub(super) fn withholds(&self, rank: usize, bytes: usize) -> bool {
+        let Some((deaf, count)) = self.asked.deaf else { return false };
+        let others = self.others.load(Ordering::Relaxed);
+        if rank != deaf {
+            self.others.store(others + u64::from(others != 0), Ordering::Relaxed);
+            return false;
+        }
+        if others == 0 && bytes >= LONG {
+            self.others.store(1, Ordering::Relaxed);
+        }
+        (1..=count).contains(&self.others.load(Ordering::Relaxed))
+    }
+
     /// Whether a reply comes twice.
     pub(super) fn comes_twice(&self) -> bool {
         self.asked.duplicate != 0 && self.happens(self.asked.duplicate)
@@ -174,11 +201,19 @@ mod tests {
         assert_eq!(asked.wants, abi::MR_LOCAL | abi::MR_ENDPOINT);
         assert!(asked.lacks_wait && !asked.lacks_delivery);
         assert_eq!(asked.largest, Some(5000));
-        for wrong in ["", "again", "again=100", "again=x", "wants=more", "lacks=", "sleep=1"] {
+        for wrong in ["", "again", "again=100", "again=x", "wants=more", "lacks=", "sleep=1", "deaf=1", "deaf=+2"] {
             assert!(wrong.parse::<Asked>().is_err(), "{wrong}");
         }
         assert!(Faults::of(&asked, 0, 1).is_none() && Faults::of(&asked, 1, 1).is_some());
         assert!(Faults::of(&"largest=5".parse().unwrap(), 1, 1).is_none(), "none but a poorer provider");
+    }
+
+    #[test]
+    fn a_deaf_rank_waits_for_others() {
+        let faults = Faults::of(&"deaf=2+2".parse().unwrap(), 0, 7).unwrap();
+        let told = [(2, 10), (1, LONG), (2, LONG), (2, 10), (1, 10), (2, 10), (1, 10), (2, LONG)];
+        let withheld = told.map(|(rank, bytes)| faults.withholds(rank, bytes));
+        assert_eq!(withheld, [false, false, true, true, false, true, false, false]);
     }
 
     #[test]

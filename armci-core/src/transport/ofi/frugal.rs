@@ -5,6 +5,12 @@
 //! of 1 KiB will do, if the limit of eager messages stays where it is. Verbs needs both to be equal, so nothing is set
 //! where an adapter of that kind may be used. Whatever the user has set stays.
 //!
+//! They are not taken back, although what the program starts inherits them: libfabric 1.17 reads the buffers' size when it
+//! is first asked what there is, but the limit whenever an endpoint is opened (seen by watching `getenv`), and endpoints
+//! are opened by threads at their first operation that leaves the node, when the environment may no longer be changed. Nor
+//! may one of the two stay alone: the limit is there for the sake of the small buffers, and without it most packets
+//! would go by rendezvous.
+//!
 //! # Safety
 //! ENVIRONMENT: changed while the rank joins, before this library starts a thread; a program with threads of its own that
 //! read or change the environment meanwhile would also be in the way of libfabric, which reads it then.

@@ -4,7 +4,8 @@
 //! served into it, and its reply is stored from there and then answered. Whatever happens, the landing is free again
 //! when the request was answered. Taken first when such a request comes, the memory costs nothing where none does.
 //!
-//! A landing depends on the progress of whoever asks, and on nobody else's. That is why a place is reached through an
+//! A landing depends on the progress of whoever asks, and on nobody else's: so an asker may have no more of them than are
+//! free, as with packets for replies (see `replies.rs`). That is also why a place is reached through an
 //! endpoint that somebody looks at as long as the request is under way: the context that asks stays in its call, or
 //! its rank's progress thread looks (see `am/origin/bulk.rs`).
 //!
@@ -23,15 +24,14 @@ use super::library::Object;
 use super::packet::{Asker, BULK_BYTES};
 use crate::error::Result;
 
-/// Fetched or stored at once; the rest waits. More would only compete for the same processor and wire.
-pub(super) const LANDINGS: usize = 4;
+/// Fetched or stored at once; the rest waits. One asker may have three: one that is served, one that is under way, one that
+/// is next; more would only compete for the same processor and wire. Two that hold on to theirs leave one to others.
+pub(super) const LANDINGS: usize = 6;
 
 /// What goes on in a landing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job {
     pub(super) asker: Asker,
-    /// What the provider calls the endpoint that is answered to.
-    pub(super) address: u64,
     /// The packet that is kept for the reply.
     pub(super) reply: usize,
     /// The place.
@@ -54,6 +54,8 @@ pub(super) struct Landings {
     memory: Option<Memory>,
     free: Vec<usize>,
     jobs: [Option<Job>; LANDINGS],
+    /// Who has each of those that are taken, by number.
+    taken_by: [Option<usize>; LANDINGS],
     /// The requests whose payloads are being fetched.
     requests: [Vec<u8>; LANDINGS],
     /// Those whose access the provider has not taken yet.
@@ -75,6 +77,7 @@ impl Landings {
             memory: None,
             free: (0..LANDINGS).collect(),
             jobs: [None; LANDINGS],
+            taken_by: [None; LANDINGS],
             requests: Default::default(),
             unbegun: VecDeque::with_capacity(LANDINGS),
             fetched: VecDeque::with_capacity(LANDINGS),
@@ -106,9 +109,9 @@ impl Landings {
         }
     }
 
-    /// Whether one can be taken.
-    pub(super) fn has_free(&self) -> bool {
-        !self.free.is_empty()
+    /// Whether this asker may have one more.
+    pub(super) fn may_take(&self, asker: usize) -> bool {
+        self.taken_by.iter().filter(|by| **by == Some(asker)).count() < self.free.len()
     }
 
     /// Whether there is something to do that nothing will tell of.
@@ -116,14 +119,16 @@ impl Landings {
         !self.unbegun.is_empty() || !self.fetched.is_empty()
     }
 
-    /// Takes one.
-    pub(super) fn take(&mut self) -> Option<usize> {
-        self.free.pop()
+    /// Takes one, if its asker may have one more.
+    pub(super) fn take(&mut self, asker: usize) -> Option<usize> {
+        let landing = if self.may_take(asker) { self.free.pop()? } else { return None };
+        self.taken_by[landing] = Some(asker);
+        Some(landing)
     }
 
     /// Gives one back.
     pub(super) fn put_back(&mut self, landing: usize) {
-        self.jobs[landing] = None;
+        (self.jobs[landing], self.taken_by[landing]) = (None, None);
         self.free.push(landing);
     }
 
@@ -141,15 +146,14 @@ impl Landings {
         self.unbegun.push_back(landing);
     }
 
-    /// The job whose access is to be begun next.
-    pub(super) fn next(&self) -> Option<(usize, Job)> {
-        let landing = *self.unbegun.front()?;
-        Some((landing, self.job(landing)?))
-    }
-
-    /// The provider has taken the access of that job.
-    pub(super) fn begun(&mut self) {
-        self.unbegun.pop_front();
+    /// Lends each job whose access was not begun to `begin`, which says whether it is now.
+    pub(super) fn begin_accesses(&mut self, mut begin: impl FnMut(usize, Local, &Job) -> bool) {
+        let mut unbegun = std::mem::take(&mut self.unbegun);
+        unbegun.retain(|landing| {
+            let begun = self.job(*landing).is_none_or(|job| begin(*landing, self.local(*landing), &job));
+            !begun
+        });
+        self.unbegun = unbegun;
     }
 
     /// What goes on in a landing.

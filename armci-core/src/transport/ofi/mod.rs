@@ -36,6 +36,7 @@ mod line;
 mod names;
 mod packet;
 mod reception;
+mod replies;
 
 /// Whether the library that joins nodes is here.
 ///

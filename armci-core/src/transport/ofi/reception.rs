@@ -1,12 +1,13 @@
 //! The reception: where requests from other nodes arrive, are served, and are answered.
 //!
 //! # Protocol
-//! A request is served only if a packet for its reply is free, and a reply that the provider does not take now waits in
-//! a queue, which is tried first each time. So serving waits for nobody, and nothing is served twice or lost: what has
-//! come and cannot be served yet lies in its buffer.
+//! A request is served only if its asker may have a packet for its reply (see `replies.rs`), and a reply that the provider
+//! does not take now waits in its asker's queue, which is tried again each time. So serving waits for nobody, no asker for
+//! another that takes no answers, and nothing is served twice or lost: what has come and cannot be served yet lies in its
+//! buffer, or was put off.
 //!
 //! A request that names a place (see `packet.rs`) takes a landing. What comes behind it does not wait for it: who asks
-//! minds the order. If no landing is free it stays in its buffer, too, and goes before later ones of its kind.
+//! minds the order. If its asker may have no landing now it is kept, and goes before later ones of its kind.
 //!
 //! # Safety
 //! SERVICE-OWNER (see `am/service.rs`): only the holder of the service context comes in here. OPERATION-MEMORY (see
@@ -28,6 +29,7 @@ use super::landings::{Job, LANDINGS, Landings, Stage};
 use super::library::Object;
 use super::names::Names;
 use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Request, Through, write_reply};
+use super::replies::{REPLIES, Replies, Unsent, Way};
 use crate::error::Result;
 use crate::memory::RegionId;
 use crate::memory::region::{Access, Part};
@@ -36,8 +38,6 @@ use crate::transport::{Incoming, Served};
 
 /// Buffers posted for requests.
 const BUFFERS: usize = 64;
-/// Replies under way.
-const REPLIES: usize = 32;
 /// Completions looked at in one go.
 const BATCH: usize = 16;
 
@@ -63,17 +63,10 @@ pub(crate) struct Reception {
 struct State {
     /// Requests that have come and were not served: buffer and length.
     waiting: VecDeque<(usize, usize)>,
-    /// Those that named a place and found no landing free, without their buffers.
-    unlanded: VecDeque<Vec<u8>>,
+    /// Those that named a place and have no landing yet, without their buffers; and the numbers of their askers.
+    unlanded: VecDeque<(usize, Vec<u8>)>,
     landings: Landings,
-    /// Packets for replies that are free.
-    free: Vec<usize>,
-    /// Replies that the provider has not taken yet: packet, length, address, rank.
-    unsent: VecDeque<(usize, usize, u64, usize)>,
-    /// To which rank each packet goes.
-    rank_of: [usize; REPLIES],
-    /// To which endpoint, while it is on its way.
-    goes_to: [u64; REPLIES],
+    replies: Replies,
     /// Ranks whose memory was reached through their service endpoints.
     names: Names,
     askers: Askers,
@@ -113,10 +106,7 @@ impl Reception {
             waiting: VecDeque::with_capacity(BUFFERS),
             unlanded: VecDeque::new(),
             landings: Landings::new(),
-            free: (0..REPLIES).collect(),
-            unsent: VecDeque::with_capacity(REPLIES),
-            rank_of: [0; REPLIES],
-            goes_to: [abi::ADDR_UNSPEC; REPLIES],
+            replies: Replies::new(),
             names: Names::default(),
             askers: Askers::default(),
         };
@@ -202,7 +192,7 @@ impl Reception {
                     let rank = self.token(failed.context).and_then(|token| {
                         let packet = token.checked_sub(BUFFERS)?;
                         let landing = || Some(state.landings.job(packet.checked_sub(REPLIES)?)?.reply);
-                        state.rank_of.get(if packet < REPLIES { packet } else { landing()? }).copied()
+                        Some(state.replies.way(if packet < REPLIES { packet } else { landing()? }).rank)
                     });
                     self.fabric.give_up_on(rank, &failed)
                 }
@@ -214,12 +204,15 @@ impl Reception {
                 self.serve_fetched(state, landing, &job, serve);
                 served += 1;
             }
-            while served < limit && !state.free.is_empty() {
-                let landed = if state.landings.has_free() { state.unlanded.pop_front() } else { None };
-                if let Some(packet) = landed {
-                    served += usize::from(self.land(state, packet, serve));
+            while served < limit && state.replies.has_free() {
+                if let Some((asker, packet)) = state.next_to_land().and_then(|next| state.unlanded.remove(next)) {
+                    served += usize::from(self.land(state, asker, packet, serve));
+                } else if let Some(packet) = state.replies.resume() {
+                    served += usize::from(self.answer(state, &packet, true, serve));
                 } else if let Some((buffer, len)) = state.waiting.pop_front() {
-                    served += usize::from(self.answer(state, buffer, len, serve));
+                    // SAFETY: the buffer is ours until it is posted again, and that many bytes of it were written.
+                    let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
+                    served += usize::from(self.answer(state, packet, false, serve));
                     self.post(buffer);
                 } else {
                     break;
@@ -238,8 +231,8 @@ impl Reception {
     pub(crate) unsafe fn has_left_over(&self) -> bool {
         // SAFETY: SERVICE-OWNER.
         let state = unsafe { &*self.state.get() };
-        let unlanded = !state.unlanded.is_empty() && state.landings.has_free();
-        !state.waiting.is_empty() || !state.unsent.is_empty() || state.landings.has_left_over() || unlanded
+        let unserved = !state.waiting.is_empty() || state.replies.can_resume() || state.next_to_land().is_some();
+        unserved || state.replies.has_unsent() || state.landings.has_left_over()
     }
 
     /// Whether all replies have gone.
@@ -263,16 +256,14 @@ impl Reception {
     }
 
     fn free_packet(&self, state: &mut State, packet: usize) {
-        state.free.push(packet);
-        state.goes_to[packet] = abi::ADDR_UNSPEC;
-        self.answering.store(REPLIES - state.free.len(), Ordering::Release);
+        state.replies.put_back(packet);
+        self.answering.store(state.replies.taken(), Ordering::Release);
     }
 
-    /// Takes a packet for a reply to this endpoint of a rank.
-    fn take_packet(&self, state: &mut State, rank: usize, endpoint: u64) -> Option<usize> {
-        let packet = state.free.pop()?;
-        self.answering.store(REPLIES - state.free.len(), Ordering::Release);
-        (state.rank_of[packet], state.goes_to[packet]) = (rank, endpoint);
+    /// Takes a packet for a reply, if its asker may have one more.
+    fn take_packet(&self, state: &mut State, way: Way) -> Option<usize> {
+        let packet = state.replies.take(way)?;
+        self.answering.store(state.replies.taken(), Ordering::Release);
         Some(packet)
     }
 
@@ -281,16 +272,15 @@ impl Reception {
         Request::parse(packet, self.fabric.secret(), self.fabric.node().who().size as u32)
     }
 
-    /// Serves the request in a buffer, and sends the reply; or begins to fetch what it is about.
+    /// Serves the request in a packet, and sends the reply, or puts it off; unless it was put off and is `resumed` now, it
+    /// goes behind those of its asker that were.
     fn answer(
         &self,
         state: &mut State,
-        buffer: usize,
-        len: usize,
+        packet: &[u8],
+        resumed: bool,
         serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
     ) -> bool {
-        // SAFETY: the buffer is ours until it is posted again, and that many bytes of it were written.
-        let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
         let request = match self.request(packet) {
             Ok(request) => request,
             Err(reason) => {
@@ -298,42 +288,55 @@ impl Reception {
                 return false;
             }
         };
-        if request.place.is_some() {
+        let Some(way) = self.way(state, request.asker, request.address) else { return false };
+        let behind = !resumed && state.replies.is_behind(way.asker);
+        if !behind && request.place.is_some() {
             // Its buffer is needed: some providers read nothing behind a packet for which there is none, not even what is
             // fetched from the same rank.
-            state.unlanded.push_back(packet.to_vec());
+            state.unlanded.push_back((way.asker, packet.to_vec()));
             return false;
         }
-        let Some(address) = self.address(state, request.asker, request.address) else { return false };
-        let Some(reply) = self.take_packet(state, request.asker.rank as usize, address) else { return false };
+        let reply = if behind { None } else { self.take_packet(state, way) };
+        let Some(reply) = reply else {
+            // Its buffer is needed here, too: for those who take their answers.
+            if let Err(reason) = state.replies.put_off(way.asker, packet) {
+                tracing::warn!("a request of rank {} is dropped: {reason}", way.rank);
+            }
+            return false;
+        };
         let data = self.packet(BUFFERS + reply).wrapping_add(HEAD);
         let done = serve(&incoming(&request, request.payload, data, STAGING_BYTES));
-        self.reply(state, reply, request.asker, address, done, false);
+        self.reply(state, reply, request.asker, done, false);
         true
     }
 
-    /// Gives a request that names a place a landing, of which one is free; whether it was served at once.
-    fn land(&self, state: &mut State, packet: Vec<u8>, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> bool {
+    /// Gives a request that names a place a landing, which its asker may have; whether it was served at once.
+    fn land(
+        &self,
+        state: &mut State,
+        asker: usize,
+        packet: Vec<u8>,
+        serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
+    ) -> bool {
         if let Err(error) = state.landings.open(self.fabric.domain(), &self.endpoint) {
             self.fabric.give_up(None, &format!("there is no memory for long requests: {error}"));
         }
         let Ok(request) = self.request(&packet) else { unreachable!("a request that was understood before") };
         let Some(place) = request.place else { unreachable!("a request that names a place") };
-        let Some(address) = self.address(state, request.asker, request.address) else { return false };
-        let rank = request.asker.rank as usize;
-        let Some(landing) = state.landings.take() else { unreachable!("looked at before a request is") };
-        let Some(reply) = self.take_packet(state, rank, address) else { unreachable!("looked at before a request is") };
+        let Some(way) = self.way(state, request.asker, request.address) else { return false };
+        let Some(landing) = state.landings.take(asker) else { unreachable!("looked at before a request is") };
+        let Some(reply) = self.take_packet(state, way) else { unreachable!("looked at before a request is") };
         let endpoint = match place.through {
-            Through::Line => address,
-            Through::Service => state.names.of(rank, self.fabric.domain(), &self.fabric),
+            Through::Line => way.endpoint,
+            Through::Service => state.names.of(way.rank, self.fabric.domain(), &self.fabric),
         };
         let target = Target { endpoint, address: place.address, key: place.key };
-        let job = |stage| Job { asker: request.asker, address, reply, place: target, stage };
+        let job = |stage| Job { asker: request.asker, reply, place: target, stage };
         match place.errand {
             Errand::Fetch => {
                 let job = job(Stage::Fetching { len: place.len });
                 state.landings.begin(landing, job, packet);
-                self.flush(state);
+                self.begin_accesses(state);
                 false
             }
             Errand::Store => {
@@ -341,7 +344,7 @@ impl Reception {
                 let (status, len) = serve(&incoming(&request, request.payload, room, place.len));
                 if status == Status::Done && (1..=place.len).contains(&len) {
                     state.landings.begin(landing, job(Stage::Storing { len }), Vec::new());
-                    self.flush(state);
+                    self.begin_accesses(state);
                     return true;
                 }
                 let done = if status == Status::Done && len != 0 {
@@ -353,7 +356,7 @@ impl Reception {
                 // SAFETY: OPERATION-MEMORY: the packet is ours; LANDING-MEMORY: a handler wrote as much there.
                 unsafe { ptr::copy_nonoverlapping(room, self.packet(BUFFERS + reply).wrapping_add(HEAD), done.1) };
                 state.landings.put_back(landing);
-                self.reply(state, reply, request.asker, address, done, true);
+                self.reply(state, reply, request.asker, done, true);
                 true
             }
         }
@@ -368,7 +371,7 @@ impl Reception {
             Stage::Fetching { .. } => state.landings.arrived(landing),
             Stage::Storing { len } => {
                 state.landings.put_back(landing);
-                self.reply(state, job.reply, job.asker, job.address, (Status::Done, len), true);
+                self.reply(state, job.reply, job.asker, (Status::Done, len), true);
             }
         }
     }
@@ -393,69 +396,90 @@ impl Reception {
             Err(_) => unreachable!("a request that was understood before"),
         };
         state.landings.put_back(landing);
-        self.reply(state, job.reply, job.asker, job.address, done, false);
+        self.reply(state, job.reply, job.asker, done, false);
     }
 
     /// Sends a reply, whose data are in its packet unless they were `stored`.
-    fn reply(&self, state: &mut State, reply: usize, to: Asker, address: u64, (status, len): Served, stored: bool) {
+    fn reply(&self, state: &mut State, reply: usize, to: Asker, (status, len): Served, stored: bool) {
         let travels = if stored && status == Status::Done { 0 } else { len.min(STAGING_BYTES) };
         let told = if stored && status == Status::Done { len } else { travels };
         // SAFETY: OPERATION-MEMORY: the packet is not under way, so it is ours.
         let head = unsafe { std::slice::from_raw_parts_mut(self.packet(BUFFERS + reply), HEAD) };
         let me = self.fabric.node().who().rank as u32;
         write_reply(head, self.fabric.secret(), me, to, status, told, stored);
-        state.unsent.push_back((reply, HEAD + travels, address, to.rank as usize));
-        self.flush(state);
+        let unsent = (reply, HEAD + travels);
+        if state.replies.is_behind_unsent(reply) || !self.send(state.replies.way(reply), unsent) {
+            state.replies.keep_unsent(unsent);
+        }
     }
 
-    /// What the provider calls the endpoint of whoever asks.
-    fn address(&self, state: &mut State, asker: Asker, address: &[u8]) -> Option<u64> {
+    /// Where the answers to whoever asks go.
+    fn way(&self, state: &mut State, asker: Asker, address: &[u8]) -> Option<Way> {
         let domain = self.fabric.domain();
-        let name = state.askers.name(domain, asker, address);
-        state.askers.tidy(domain, |retired| state.goes_to.contains(&retired));
+        let found = state.askers.find(domain, asker, address);
+        state.askers.tidy(domain, |retired| state.replies.go_to(retired));
         let dropped = |error| {
             tracing::warn!("a request of rank {} is dropped, since it cannot be answered: {error}", asker.rank);
         };
-        name.map_err(dropped).ok()
+        let (number, endpoint) = found.map_err(dropped).ok()?;
+        Some(Way { asker: number, rank: asker.rank as usize, endpoint })
     }
 
     /// Begins and sends what waits for that, as far as the provider takes it.
     fn flush(&self, state: &mut State) {
         self.begin_accesses(state);
-        while let Some(&(reply, len, to, rank)) = state.unsent.front() {
-            let nothing = Local { at: ptr::null_mut(), desc: ptr::null_mut() };
-            let pieces = [(self.local(BUFFERS + reply), len), (nothing, 0)];
-            // SAFETY: OPERATION-MEMORY.
-            match unsafe { self.endpoint.send(to, pieces, &self.tokens[BUFFERS + reply]) } {
-                Ok(()) => drop(state.unsent.pop_front()),
-                Err(Trouble::Again) => return,
-                Err(Trouble::Error(code)) => {
-                    self.fabric.give_up(Some(rank), &self.fabric.domain().library().meaning(code))
-                }
-            }
+        if state.replies.has_unsent() {
+            state.replies.send(|way, unsent| self.send(way, unsent));
         }
     }
+
+    /// Sends a reply; whether the provider takes it.
+    fn send(&self, way: Way, (reply, len): Unsent) -> bool {
+        if self.endpoint.withholds(way.rank, len) {
+            return false;
+        }
+        let nothing = Local { at: ptr::null_mut(), desc: ptr::null_mut() };
+        let pieces = [(self.local(BUFFERS + reply), len), (nothing, 0)];
+        // SAFETY: OPERATION-MEMORY.
+        let taken = unsafe { self.endpoint.send(way.endpoint, pieces, &self.tokens[BUFFERS + reply]) };
+        self.is_taken(way.rank, taken)
+    }
+
     /// Begins to fetch and to store what landings are for, as far as the provider takes it.
     fn begin_accesses(&self, state: &mut State) {
-        while let Some((landing, job)) = state.landings.next() {
-            let (local, token) = (state.landings.local(landing), &self.tokens[BUFFERS + REPLIES + landing]);
+        state.landings.begin_accesses(|landing, local, job| {
+            let (rank, token) = (job.asker.rank as usize, &self.tokens[BUFFERS + REPLIES + landing]);
+            let (Stage::Fetching { len } | Stage::Storing { len }) = job.stage;
+            if self.endpoint.withholds(rank, len) {
+                return false;
+            }
             // SAFETY: OPERATION-MEMORY, by LANDING-MEMORY; the place belongs to whoever asks, who keeps it until it is
             // answered.
             let taken = unsafe {
                 match job.stage {
-                    Stage::Fetching { len, .. } => self.endpoint.read(job.place, local, len, token),
-                    Stage::Storing { len } => self.endpoint.write(job.place, local, len, token),
+                    Stage::Fetching { .. } => self.endpoint.read(job.place, local, len, token),
+                    Stage::Storing { .. } => self.endpoint.write(job.place, local, len, token),
                 }
             };
-            match taken {
-                Ok(()) => state.landings.begun(),
-                Err(Trouble::Again) => return,
-                Err(Trouble::Error(code)) => {
-                    let meaning = self.fabric.domain().library().meaning(code);
-                    self.fabric.give_up(Some(job.asker.rank as usize), &meaning)
-                }
-            }
+            self.is_taken(rank, taken)
+        });
+    }
+
+    /// Whether the provider has taken an operation, or will later.
+    fn is_taken(&self, rank: usize, taken: std::result::Result<(), Trouble>) -> bool {
+        match taken {
+            Ok(()) => true,
+            Err(Trouble::Again) => false,
+            Err(Trouble::Error(code)) => self.fabric.give_up(Some(rank), &self.fabric.domain().library().meaning(code)),
         }
+    }
+}
+
+impl State {
+    /// The first request that names a place and whose asker may have a landing and a packet now.
+    fn next_to_land(&self) -> Option<usize> {
+        let may = |asker| self.landings.may_take(asker) && self.replies.may_take(asker);
+        self.unlanded.iter().position(|(asker, _)| may(*asker))
     }
 }
 
