@@ -188,15 +188,16 @@ fn all_to_all_of_random_sizes() {
             pattern(round + from + to, random.usize(0..1 << bits))
         };
         for round in 0..10 {
-            // In each step every rank has one partner, so who sends a long message has its receiver there.
+            // In each step every rank has one partner, so who sends a long message has its receiver there; and a tag, since a
+            // rank that is a step ahead is not to be received from instead.
             for step in 0..size.next_power_of_two() {
-                let other = me ^ step;
+                let (other, tag) = (me ^ step, (round * 16 + step) as i32);
                 if other >= size {
                     continue;
                 }
-                let send = || world.send_to(other, round as i32, &random(round, me, other)).unwrap();
+                let send = || world.send_to(other, tag, &random(round, me, other)).unwrap();
                 let receive = || {
-                    let (received, data) = world.receive_vec::<u8>(Source::Any, round as i32).unwrap();
+                    let (received, data) = world.receive_vec::<u8>(Source::Any, tag).unwrap();
                     assert!(data == random(round, received.source, me), "{received:?} in round {round}");
                 };
                 if me <= other {
