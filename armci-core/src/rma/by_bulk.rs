@@ -100,10 +100,10 @@ pub(super) unsafe fn send(
     let origin = world.origin();
     let what = outstanding(target.rank(), target.region, verb.access());
     origin.order_bulk(target.rank(), target.region, verb.access());
-    let straight = way.through == Through::Line && patch.rows() == 1;
+    let Way { line, through } = way;
+    let straight = through == Through::Line && patch.rows() == 1;
     // SAFETY: LOCAL-PATCH: it stays for the call, in which this ends, behind all that fetches from it.
-    let lent =
-        if straight { unsafe { way.line.lend(Purpose::Fetched, source.cast_mut(), patch.bytes()) } } else { None };
+    let lent = if straight { unsafe { line.lend(Purpose::Fetched, source.cast_mut(), patch.bytes()) } } else { None };
     for_each_batch(patch, target.offset, source.cast_mut(), true, BULK_BYTES, |batch| {
         let arguments = verb.arguments(batch.rows_at(target));
         if batch.bytes() <= STAGING_BYTES {
