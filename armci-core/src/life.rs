@@ -30,8 +30,8 @@ const SPIN: Duration = Duration::from_micros(50);
 const SPIN_CROWDED: Duration = Duration::ZERO;
 /// How long the progress thread runs at once where it shares a core: the least that schedulers take.
 const SLICE: Duration = Duration::from_micros(100);
-/// It goes before its rank's computation there, since it runs only while others ask for something; where ranks share cores, too, it
-/// would go before those.
+/// It goes before what computes there, since it runs only while others ask for something; where ranks are more than cores, it
+/// would go before those of others, too.
 const BEFORE_ALL: i32 = -20;
 
 impl World {
@@ -255,13 +255,13 @@ fn seated(settled: Option<(Option<usize>, Option<i32>)>, seat: &Seat) -> String 
     };
     let place = cpu.map_or("where the scheduler puts it".into(), |cpu| format!("on processor {cpu}"));
     match (seat.shares, nice) {
-        (false, _) => format!("the progress thread sits {place}, which it has to itself"),
+        (false, _) => format!("the progress thread sits {place}"),
         (true, Some(nice)) if nice < 0 => {
             format!("the progress thread sits {place} and goes before the computation there (niceness {nice})")
         }
         (true, Some(_)) => format!(
             "the progress thread sits {place} and may not go before the computation there: some requests wait for the end of its turn \
-             (`ulimit -e 40` lets it)"
+             (`ulimit -e 40` lets it, where nobody told the process to give way)"
         ),
         (true, None) => format!("the progress thread sits {place}; ranks share the processors"),
     }

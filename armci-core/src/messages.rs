@@ -20,7 +20,7 @@ impl World {
     /// passes a barrier before the first message.
     ///
     /// The handler runs on the target's progress thread, or on a thread of the target that waits in a call. It must
-    /// not communicate. What it returns as an error reaches the sender as [`Error::Refused`].
+    /// not communicate. Threads and processes that it starts inherit where the progress thread sits, and its niceness. What it returns as an error reaches the sender as [`Error::Refused`].
     ///
     /// # Errors
     /// If the table is full.

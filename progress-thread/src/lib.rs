@@ -81,6 +81,11 @@ use rustix::thread::CpuSet;
 
 use statistics::Counters;
 
+/// How long a thread that goes before others serves at a stretch beside one of them, and how long it then sleeps: however much there
+/// is to serve, they get their part.
+const STRETCH: Duration = Duration::from_micros(500);
+const PAUSE: Duration = Duration::from_micros(100);
+
 /// Something that makes progress when it is called, and knows how to wait for a reason to call it.
 pub trait Advance: Send + Sync + 'static {
     /// Does what can be done now; returns how many units were done.
@@ -118,7 +123,8 @@ pub struct Options {
     /// [`Advance::may_spin`] agrees.
     pub spin: Duration,
     /// How much the thread gives way to others: 0 to 19; or goes before them, down to -20: a wish, taken as far as
-    /// the system allows, and not by a process that was told to give way. None: as the starting thread.
+    /// the system allows, and not by a process that was told to give way. A thread that goes before others pauses now
+    /// and then while [`Advance::may_spin`] says that one of them wants the core. None: as the starting thread.
     pub nice: Option<i32>,
     /// How long the scheduler lets it run at once: a thread of short turns that wakes where another computes has not
     /// that long to wait for its own. A wish, like the processor. None: as the starting thread.
@@ -177,11 +183,11 @@ impl ProgressThread {
             let (shared, name) = (Arc::clone(&shared), options.name.clone());
             thread::Builder::new().name(name).spawn(move || {
                 let settling = settle(&options);
-                let settled = settling.is_ok();
+                let before_others = settling.as_ref().ok().map(|settled| settled.nice.is_some_and(|nice| nice < 0));
                 // The starting thread waits for this; it cannot be gone.
                 let _ = report.send(settling);
-                if settled {
-                    shared.run_or_abort(&options);
+                if let Some(before_others) = before_others {
+                    shared.run_or_abort(&options, before_others);
                 }
             })?
         };
@@ -254,8 +260,8 @@ fn pin(cpu: usize) -> bool {
 }
 
 impl Shared {
-    fn run_or_abort(&self, options: &Options) {
-        if panic::catch_unwind(AssertUnwindSafe(|| self.run(options.spin))).is_err() {
+    fn run_or_abort(&self, options: &Options, before_others: bool) {
+        if panic::catch_unwind(AssertUnwindSafe(|| self.run(options.spin, before_others))).is_err() {
             // The panic's own message has been printed by the panic hook. Not with `eprintln`, which
             // panics itself when nobody reads standard error.
             let _ = writeln!(
@@ -267,17 +273,25 @@ impl Shared {
         }
     }
 
-    fn run(&self, spin: Duration) {
+    fn run(&self, spin: Duration, before_others: bool) {
         let mut idle_since = None;
+        let mut rested = Instant::now();
         while !self.stop.load(Ordering::Acquire) {
             let served = self.work.advance();
             self.counters.round(served);
             if served > 0 {
                 idle_since = None;
+                if before_others && rested.elapsed() >= STRETCH && !self.work.may_spin() {
+                    thread::sleep(PAUSE);
+                    rested = Instant::now();
+                }
             } else if !self.work.may_spin() || has_been_idle(&mut idle_since, spin) {
                 self.counters.park();
                 self.work.park();
                 idle_since = None;
+                if before_others {
+                    rested = Instant::now();
+                }
             } else {
                 std::hint::spin_loop();
             }

@@ -6,7 +6,6 @@
 
 use std::io;
 
-use rustix::io::Errno;
 use rustix::process::{Resource, getpriority_process, getrlimit, setpriority_process};
 use rustix::thread::gettid;
 
@@ -21,23 +20,18 @@ const UNLIMITED: u64 = 40;
 pub(crate) fn set(asked: i32) -> io::Result<i32> {
     // Linux keeps niceness per thread, and takes a thread's number for a process's.
     let me = Some(gettid());
-    let now = getpriority_process(me)?;
     if asked >= 0 {
         setpriority_process(me, asked)?;
         return Ok(asked);
     }
+    let now = getpriority_process(me).unwrap_or_default();
     if now > 0 {
         return Ok(now);
     }
     let allowed = 20 - getrlimit(Resource::Nice).current.unwrap_or(UNLIMITED).min(UNLIMITED) as i32;
-    for wish in [asked, asked.max(allowed)] {
-        match setpriority_process(me, wish.min(now)) {
-            Ok(()) => return Ok(wish.min(now)),
-            Err(Errno::ACCESS | Errno::PERM) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(now)
+    let wishes = [asked, asked.max(allowed)].map(|wish| wish.min(now));
+    // However it is refused, nothing was lost.
+    Ok(wishes.into_iter().find(|wish| setpriority_process(me, *wish).is_ok()).unwrap_or(now))
 }
 
 #[cfg(test)]

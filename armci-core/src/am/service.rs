@@ -274,13 +274,15 @@ impl Advance for Service {
     fn park(&self) {
         let may_spin = self.may_spin();
         let stopping = || self.stopping.load(Ordering::Acquire);
-        if self.transport.is_busy(may_spin) && !stopping() {
-            return;
-        }
         if !may_spin && self.transport.has_beyond() && !self.owner.is_free() && !stopping() {
             // This thread has interrupted who serves, on the core that they share: what has come keeps it awake until
             // that one goes on.
             return self.transport.give_way();
+        }
+        // Of who sleeps in a wait and was called, the core is wanted now.
+        let wanted = !may_spin && self.sleeping.load(Ordering::Relaxed) != 0;
+        if !wanted && self.transport.is_busy(may_spin) && !stopping() {
+            return;
         }
         self.transport.sleep_as_server_unless(|| self.has_work() || stopping());
         if !may_spin && self.transport.is_kept_awake() {

@@ -97,7 +97,12 @@ impl Opening {
         let until = Instant::now() + limit;
         let who = Introduction { host: node, version: VERSION.to_owned(), place: Place::mine()? };
         let (called, calls) = std::thread::scope(|scope| {
-            let called = door.map(|door| scope.spawn(move || be_called(door, previous, until)));
+            // A program's signals go to the program's threads. Without a thread nobody is let in, and who calls says so.
+            let blocked = progress_thread::block_all_but_faults();
+            let waiter = || std::thread::Builder::new().name(format!("armci-ring-{rank}"));
+            let called =
+                door.and_then(|door| waiter().spawn_scoped(scope, move || be_called(door, previous, until)).ok());
+            drop(blocked);
             let calls = (nodes > 2 || node == 0).then(|| call(&behind.addresses, secret, &who, until));
             // It panics nowhere; and if it did, nobody has called.
             (called.and_then(|thread| thread.join().ok().flatten()), calls)

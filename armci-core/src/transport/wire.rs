@@ -54,8 +54,8 @@ const ALONE: Pace = Pace {
     first: Duration::from_micros(200),
     most: Duration::from_millis(2),
 };
-/// Beside a computation: only where data come so densely that to sleep between them takes more of the core than to look.
-/// Once is no sign of that: a rank that was answered asks for more at once, and then computes.
+/// Beside a computation: only where data come so densely that most of the time between them would go by in falling asleep and in
+/// waking up. Once is no sign of that: a rank that was answered asks for more at once, and then computes.
 const BESIDE: Pace = Pace {
     soon: Duration::from_micros(60),
     lenient: 1,
@@ -254,7 +254,8 @@ impl Wire {
         let Some(far) = &self.far else { return false };
         match far.pillow.load(Ordering::Relaxed) {
             AWAKE => !far.node.mine().main_bell.is_awaited(),
-            BLIND => false,
+            // Nothing tells when its sleep ends.
+            BLIND => true,
             // SAFETY: whatever it is by now, its number is only asked about.
             over => sleep([unsafe { BorrowedFd::borrow_raw(over) }].into_iter(), Duration::ZERO).is_some(),
         }

@@ -119,6 +119,11 @@ impl Landings {
         !self.unbegun.is_empty() || !self.fetched.is_empty()
     }
 
+    /// Whether anybody may have one.
+    pub(super) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// Takes one, if its asker may have one more.
     pub(super) fn take(&mut self, asker: usize) -> Option<usize> {
         let landing = if self.may_take(asker) { self.free.pop()? } else { return None };

@@ -406,6 +406,7 @@ mod tests {
             // One byte of a good packet is another.
             let place = places()[kind];
             let mut packet = request(place.as_ref(), &bytes);
+            let at = at.min(packet.len() - 1);
             packet[at] = byte;
             packet.truncate(len);
             if let Ok(read) = Request::parse(&packet, SECRET, 4) {

@@ -478,6 +478,9 @@ impl Reception {
 impl State {
     /// The first request that names a place and whose asker may have a landing and a packet now.
     fn next_to_land(&self) -> Option<usize> {
+        if !self.landings.has_free() {
+            return None;
+        }
         let may = |asker| self.landings.may_take(asker) && self.replies.may_take(asker);
         self.unlanded.iter().position(|(asker, _)| may(*asker))
     }
