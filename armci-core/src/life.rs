@@ -1,6 +1,7 @@
 //! Joining a job, and leaving it in order.
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,7 +150,8 @@ impl World {
         let seated = seated(settled, seat);
         tracing::debug!(rank = who.rank, "{seated}");
         if self.shared().config.verbose {
-            eprintln!("armci: rank {}: {seated}", who.rank);
+            // In one piece, as all ranks write; without a reader nobody is to be told.
+            let _ = std::io::stderr().write_all(format!("armci: rank {}: {seated}\n", who.rank).as_bytes());
         }
     }
 
