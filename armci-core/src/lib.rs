@@ -214,4 +214,5 @@ pub use rmw::Word;
 pub use stats::{CacheCounts, ConflictCounts, Statistics, Volume};
 pub use team::Team;
 pub use threads::Threads;
+pub use transport::ofi::BULK_BYTES;
 pub use world::World;

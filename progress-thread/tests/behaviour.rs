@@ -118,6 +118,46 @@ fn the_thread_sits_where_it_was_put() {
     assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), mask, "the starting thread stays where it was");
 }
 
+/// Work without end, whose thread is never alone.
+struct Endless {
+    used: Mutex<Duration>,
+    stopping: AtomicBool,
+}
+
+impl Advance for Endless {
+    fn advance(&self) -> usize {
+        let used = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+        *self.used.lock().unwrap() = Duration::new(used.tv_sec as u64, used.tv_nsec as u32);
+        usize::from(!self.stopping.load(Ordering::Relaxed))
+    }
+
+    fn park(&self) {}
+
+    fn may_spin(&self) -> bool {
+        false
+    }
+
+    fn wake(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn who_goes_before_others_leaves_them_their_part() {
+    let work = Arc::new(Endless { used: Mutex::default(), stopping: AtomicBool::new(false) });
+    let options = Options { nice: Some(-20), ..Options::named("endless") };
+    let thread = ProgressThread::start(Arc::clone(&work) as Arc<dyn Advance>, options).unwrap();
+    if thread.nice() >= Some(0) {
+        return eprintln!("skipped: no thread may go before others here");
+    }
+    let begin = Instant::now();
+    std::thread::sleep(Duration::from_millis(500));
+    let used = *work.used.lock().unwrap();
+    // It pauses for a sixth of the time, or longer where the machine is busy.
+    assert!(used < begin.elapsed() * 9 / 10, "used {used:?} of {:?}", begin.elapsed());
+    assert!(thread.statistics().served > 0);
+}
+
 #[test]
 fn a_processor_that_is_not_there_leaves_the_thread_where_it_was() {
     let mask = rustix::thread::sched_getaffinity(None).unwrap();

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use armci_core::{GlobalPtr, Region, STAGING_BYTES, Segment, Segments, World};
+use armci_core::{BULK_BYTES, GlobalPtr, Region, STAGING_BYTES, Segment, Segments, World};
 use fastrand::Rng;
 use tests::Ranks;
 
 /// Words of a part, of a staging chunk and of a long buffer.
 const WORDS: usize = 5 * LONG + LONG / 2;
 const CHUNK: usize = STAGING_BYTES / 8;
-const LONG: usize = (512 << 10) / 8;
+const LONG: usize = BULK_BYTES / 8;
 
 /// How the segments of a shape lie at their target.
 #[derive(Debug, Clone, Copy)]

@@ -7,13 +7,13 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use armci_core::config::{Path, Protocol};
-use armci_core::{STAGING_BYTES, Strided, World};
+use armci_core::{BULK_BYTES, STAGING_BYTES, Strided, World};
 use fastrand::Rng;
 use tests::Ranks;
 
 /// Words of a staging chunk, and of a long buffer.
 const CHUNK: usize = STAGING_BYTES / 8;
-const LONG: usize = (512 << 10) / 8;
+const LONG: usize = BULK_BYTES / 8;
 
 /// Runs `body` in jobs of several nodes, with and without progress thread.
 fn in_each_job(body: impl Fn(&World)) {
@@ -83,7 +83,7 @@ fn shapes(random: &mut Rng) -> Vec<Shape> {
 #[test]
 fn patches_of_all_lengths_arrive_whole_and_nothing_beside_them() {
     in_each_job(|world| {
-        const LINE: usize = 400_000;
+        const LINE: usize = 6 * LONG + 10_000;
         let (me, size) = (world.rank(), world.size());
         let mut random = Rng::with_seed(17 + me as u64);
         let region = world.allocate_filled(LINE * size, 0i64).unwrap();

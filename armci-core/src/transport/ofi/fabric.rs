@@ -131,12 +131,14 @@ impl Fabric {
             let orders = if domain.orders_messages_behind_writes() { "in order" } else { "in any order" };
             let complete = if domain.delivers() { "of which the end is known" } else { "by message" };
             let sleeps = if domain.has_descriptors() { "by descriptor" } else { "by timer" };
-            eprintln!(
+            let line = format!(
                 "armci: rank {}: other nodes through libfabric's {why}; writes {complete}, messages behind them {orders}, sleeps {sleeps}, \
-                 the own side's memory {}",
+                 the own side's memory {}\n",
                 who.rank,
                 if domain.wants_local() { "is registered" } else { "needs no registration" },
             );
+            // In one piece, as all ranks write; without a reader nobody is to be told.
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
         let secret = first.secret;
         let exports = Exports::open(&domain, node, &service)?;

@@ -51,5 +51,6 @@ pub(crate) use domain::Wanted;
 pub(crate) use fabric::Fabric;
 pub(crate) use faults::Asked;
 pub(crate) use line::Line;
-pub(crate) use packet::{BULK_BYTES, Errand, Place, Through};
+pub use packet::BULK_BYTES;
+pub(crate) use packet::{Errand, Place, Through};
 pub(crate) use reception::Reception;

@@ -37,7 +37,7 @@ pub(crate) const PLACE: usize = size_of::<PlaceWords>();
 /// much, and what is fetched is to be in the cache still when it is served; but each piece costs both sides some 15 us of
 /// their processors. (1 MiB over TCP on loopback, in pieces of 256 KiB, 512 KiB and all at once: accumulate 219, 155 and 320 us;
 /// rows of 64 bytes got 232, 185 and 422. A first piece that is smaller gains nothing.)
-pub(crate) const BULK_BYTES: usize = 512 << 10;
+pub const BULK_BYTES: usize = 512 << 10;
 
 const _: () = assert!(PACKET_MAX <= 16 << 10, "an eager message of most providers");
 
