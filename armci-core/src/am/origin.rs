@@ -51,6 +51,9 @@ const ATTEMPTS: u32 = 200;
 /// How long ranks that all wait for each other, on too few cores, hand the cores around before they sleep.
 const YIELD: Duration = Duration::from_micros(200);
 const FULL_INBOX_SLEEP: Duration = Duration::from_micros(50);
+/// How long at least a wait spins that nothing would tell of what comes, where it spins at all: some round trips between
+/// nodes, or a megabyte, which moves on only by looking. Then it looks now and then.
+const UNTOLD: Duration = Duration::from_micros(500);
 
 /// Slots one operation may hold at once, so that others can still be sent.
 pub(crate) const PIPELINE: usize = REQUEST_SLOTS / 2;
@@ -87,9 +90,12 @@ pub(crate) struct Origin {
     /// threads that stay on their node need not pay.
     line: OnceCell<Line>,
     service: Arc<Service>,
-    /// For waits for one rank, and for waits of all for all.
+    /// For waits for one rank, for those for what comes over a line that tells nobody, and for waits of all for all.
     patience: Patience,
+    patience_untold: Patience,
     patience_with_all: Patience,
+    /// Whether this thread does not spin: then its line has what it can sleep over.
+    sleeps_at_once: bool,
     /// One bit per slot that is free.
     free: Cell<u32>,
     /// What each taken slot was used for.
@@ -133,7 +139,9 @@ impl Origin {
             line: OnceCell::new(),
             service,
             patience: Patience::spinning(spin),
+            patience_untold: Patience::spinning(spin.max(UNTOLD)),
             patience_with_all: if crowded { Patience::yielding(YIELD) } else { Patience::spinning(spin) },
+            sleeps_at_once: spin.is_zero(),
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
@@ -153,7 +161,7 @@ impl Origin {
     /// [`Error::Fabric`]: what the provider has to say.
     pub(crate) fn open_line(&self) -> Result<()> {
         if let (Some(fabric), None) = (self.transport.fabric(), self.line.get()) {
-            let line = Line::open(fabric, self.context, self.block())?;
+            let line = Line::open(fabric, self.context, self.block(), self.sleeps_at_once)?;
             self.line.get_or_init(|| line);
         }
         Ok(())
@@ -449,7 +457,8 @@ impl Origin {
     #[inline]
     pub(crate) fn wait(&self, ready: impl FnMut() -> bool) {
         let sleep = |ready: &mut dyn FnMut() -> bool| self.sleep_unless(ready);
-        wait_until(&self.patience, self, sleep, ready);
+        let untold = self.line.get().is_some_and(|line| line.under_way() != 0 && line.descriptor().is_none());
+        wait_until(if untold { &self.patience_untold } else { &self.patience }, self, sleep, ready);
     }
 
     /// As [`Origin::wait`], where all ranks of the node wait for each other and `bell` will ring.
@@ -460,8 +469,9 @@ impl Origin {
             if threaded {
                 // Messages are the progress thread's: nobody need wake us for them.
                 self.service.while_waiter_sleeps_elsewhere(|| bell.sleep_unless(ready));
+                true
             } else {
-                self.sleep_unless(ready);
+                self.sleep_unless(ready)
             }
         };
         wait_until(&self.patience_with_all, self, sleep, ready);
@@ -497,18 +507,19 @@ impl Origin {
         }
     }
 
-    /// Sleeps until `ready` may hold or there is a message to serve.
-    fn sleep_unless(&self, ready: &mut dyn FnMut() -> bool) {
+    /// Sleeps until `ready` may hold or there is a message to serve; whether anything has told so.
+    fn sleep_unless(&self, ready: &mut dyn FnMut() -> bool) -> bool {
         let awake = || ready() || self.service.has_work();
         let line = self.line.get().filter(|line| line.under_way() != 0);
         let serves = self.transport.has_beyond() && !self.service.has_thread();
         self.service.while_waiter_sleeps(|| {
             if line.is_some() || serves {
-                self.transport.nap(line, serves, awake);
+                self.transport.nap(line, serves, awake)
             } else {
                 self.transport.sleep_unless(awake);
+                true
             }
-        });
+        })
     }
 
     /// Waits until no message that `concerns` is under way.

@@ -28,7 +28,7 @@ use crate::watch::served::ServedWatch;
 /// Messages served before the owner word is given up.
 const BATCH: usize = 64;
 /// Of so many looks at the inbox, a waiting thread takes one beyond the node.
-const LOOKS_BEYOND: u32 = 16;
+const LOOKS_BEYOND: u32 = 64;
 
 /// A rank's service context.
 #[derive(Debug)]
@@ -86,10 +86,11 @@ impl Service {
 
     /// Runs `sleep`, in which a thread of the rank sleeps, on its own bell or over a descriptor, and leaves its core to
     /// whoever serves.
-    pub(crate) fn while_waiter_sleeps(&self, sleep: impl FnOnce()) {
+    pub(crate) fn while_waiter_sleeps<R>(&self, sleep: impl FnOnce() -> R) -> R {
         self.sleeping.fetch_add(1, Ordering::Relaxed);
-        sleep();
+        let woken = sleep();
         self.sleeping.fetch_sub(1, Ordering::Relaxed);
+        woken
     }
 
     /// The same, where it sleeps on another bell.

@@ -57,8 +57,6 @@ pub(super) unsafe fn pack(
     let buffer = origin.claim_bulk(line);
     // SAFETY: LOCAL-PATCH; BULK-BUFFER: it was claimed.
     unsafe { copy_patch(line.bulk_at(buffer), local, packing) };
-    // Meanwhile the target has asked for the one before, which leaves here only if somebody looks.
-    line.move_on();
     (Origin::bulk_place(line, Errand::Fetch, through, buffer, bytes), buffer)
 }
 

@@ -82,12 +82,13 @@ pub(crate) trait Help {
 
 /// Waits until `ready`, helping meanwhile; calls `sleep` once `patience` is over.
 ///
-/// `sleep` must return once `ready` may have become true, or there may be something to help with.
+/// `sleep` must return once `ready` may have become true, or there may be something to help with. It says whether anything
+/// told it so: then it is worth spinning again; otherwise its caller looks, and goes on sleeping.
 #[inline]
 pub(crate) fn wait_until(
     patience: &Patience,
     help: &impl Help,
-    mut sleep: impl FnMut(&mut dyn FnMut() -> bool),
+    mut sleep: impl FnMut(&mut dyn FnMut() -> bool) -> bool,
     mut ready: impl FnMut() -> bool,
 ) {
     if !ready() {
@@ -98,15 +99,17 @@ pub(crate) fn wait_until(
 fn wait_long(
     patience: &Patience,
     help: &impl Help,
-    sleep: &mut dyn FnMut(&mut dyn FnMut() -> bool),
+    sleep: &mut dyn FnMut(&mut dyn FnMut() -> bool) -> bool,
     ready: &mut dyn FnMut() -> bool,
 ) {
     let (yields, limit) = patience.begin();
     help.enter();
     // The clock is read only once the first looks were in vain.
     let mut deadline = None;
+    let many = if yields { 1 } else { LOOKS_PER_CLOCK };
+    let mut looks = many;
     loop {
-        for _ in 0..if yields { 1 } else { LOOKS_PER_CLOCK } {
+        for _ in 0..looks {
             if ready() {
                 help.leave();
                 if yields {
@@ -115,7 +118,7 @@ fn wait_long(
                 return;
             }
             if help.help() {
-                deadline = None;
+                (deadline, looks) = (None, many);
             }
             spin_loop();
         }
@@ -132,9 +135,9 @@ fn wait_long(
         }
         if now >= until {
             help.leave();
-            sleep(ready);
+            let called = sleep(ready);
             help.enter();
-            deadline = None;
+            (deadline, looks) = if called { (None, many) } else { (deadline, 1) };
         }
     }
 }

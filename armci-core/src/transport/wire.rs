@@ -213,11 +213,12 @@ impl Wire {
     }
 
     /// Sleeps, as a thread that waits inside a call for what comes over `line`, or that serves this rank because nobody
-    /// else does: until something has come, or a moment later, since neighbours ring elsewhere.
-    pub(crate) fn nap(&self, line: Option<&ofi::Line>, serves: bool, ready: impl FnOnce() -> bool) {
-        let Some(far) = &self.far else { return };
+    /// else does: until something has come, or a moment later, since neighbours ring elsewhere. Says whether anything has
+    /// come, as far as that is told.
+    pub(crate) fn nap(&self, line: Option<&ofi::Line>, serves: bool, ready: impl FnOnce() -> bool) -> bool {
+        let Some(far) = &self.far else { return true };
         if ready() {
-            return;
+            return true;
         }
         let reception = serves.then_some(&far.reception);
         let quiet = line.is_none_or(ofi::Line::may_sleep) && reception.is_none_or(ofi::Reception::may_sleep);
@@ -228,12 +229,14 @@ impl Wire {
             if kept_awake.into_iter().flatten().any(|times| times > OFTEN) {
                 sleep([].into_iter(), BRIEFLY);
             }
+            true
         } else {
             let limit = if blind { far.period } else { NAP };
             let over = descriptors[0].filter(|_| !blind).map_or(BLIND, |descriptor| descriptor.as_raw_fd());
             far.pillow.store(over, Ordering::Relaxed);
-            sleep(descriptors.into_iter().flatten(), far.at_most(limit));
+            let told = sleep(descriptors.into_iter().flatten(), far.at_most(limit));
             far.pillow.store(AWAKE, Ordering::Relaxed);
+            told.is_some()
         }
     }
 

@@ -49,6 +49,11 @@ impl Origin {
     /// it was served, or in memory of the program. Its order was seen to.
     pub(crate) fn post_fetched(&self, message: &Outgoing<'_>, what: Outstanding, place: &Place, buffer: Option<usize>) {
         self.post_bulk(message, what, Answer::Acknowledgement, place, buffer);
+        // What the target has asked for meanwhile leaves here only if somebody looks: behind this request, so that it knows of
+        // the next piece before it has the last.
+        if let Some(line) = self.line_to(what.target) {
+            line.move_on();
+        }
     }
 
     /// Sends a message in a claimed slot whose reply of `len` bytes is stored in a long buffer, and unpacked from there. Its

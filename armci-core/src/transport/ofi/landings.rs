@@ -176,6 +176,11 @@ impl Landings {
         self.fetched.push_back(landing);
     }
 
+    /// How many payloads are there.
+    pub(super) fn arrivals(&self) -> usize {
+        self.fetched.len()
+    }
+
     /// The job that is to be served next.
     pub(super) fn arrival(&mut self) -> Option<(usize, Job)> {
         let landing = self.fetched.pop_front()?;

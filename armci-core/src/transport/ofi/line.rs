@@ -106,13 +106,14 @@ impl Drop for Line {
 }
 
 impl Line {
-    /// A line of context `context`, whose block this is.
+    /// A line of context `context`, whose block this is. If its thread `sleeps` at once in its waits, rather than spin, the
+    /// line has a descriptor to sleep over, which makes each look at it and each answer dearer.
     ///
     /// # Errors
     /// [`Error::Fabric`](crate::Error::Fabric): what the provider has to say.
-    pub(crate) fn open(fabric: &Arc<Fabric>, context: usize, block: &ContextBlock) -> Result<Self> {
+    pub(crate) fn open(fabric: &Arc<Fabric>, context: usize, block: &ContextBlock, sleeps: bool) -> Result<Self> {
         let domain = Arc::new(fabric.domain().beside()?);
-        let endpoint = Endpoint::open(&domain)?;
+        let endpoint = Endpoint::open(&domain, sleeps)?;
         let name = endpoint.name()?;
         let mut fronts = vec![0; REQUEST_SLOTS * FRONT].into_boxed_slice();
         let mut buffers = vec![0; BUFFERS * PACKET_MAX].into_boxed_slice();

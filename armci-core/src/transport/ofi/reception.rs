@@ -198,13 +198,9 @@ impl Reception {
                 }
             };
             self.flush(state);
-            while served < limit
-                && let Some((landing, job)) = state.landings.arrival()
-            {
-                self.serve_fetched(state, landing, &job, serve);
-                served += 1;
-            }
-            while served < limit && state.replies.has_free() {
+            // Before those whose payloads are there, and not in their place: some of these only begin to fetch, and what they
+            // fetch comes while others are served.
+            while served + state.landings.arrivals() < limit && state.replies.has_free() {
                 if let Some((asker, packet)) = state.next_to_land().and_then(|next| state.unlanded.remove(next)) {
                     served += usize::from(self.land(state, asker, packet, serve));
                 } else if let Some(packet) = state.replies.resume() {
@@ -218,7 +214,12 @@ impl Reception {
                     break;
                 }
             }
-            if taken < BATCH || served >= limit {
+            let arrived = state.landings.arrival();
+            if let Some((landing, job)) = arrived {
+                self.serve_fetched(state, landing, &job, serve);
+                served += 1;
+            }
+            if served >= limit || (taken < BATCH && arrived.is_none()) {
                 return served;
             }
         }
