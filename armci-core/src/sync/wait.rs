@@ -106,9 +106,10 @@ fn wait_long(
     help.enter();
     // The clock is read only once the first looks were in vain.
     let mut deadline = None;
-    let many = if yields { 1 } else { LOOKS_PER_CLOCK };
-    let mut looks = many;
+    // Whether it has slept, and nothing has told it to wake.
+    let mut untold = false;
     loop {
+        let looks = if yields || untold { 1 } else { LOOKS_PER_CLOCK };
         for _ in 0..looks {
             if ready() {
                 help.leave();
@@ -118,7 +119,7 @@ fn wait_long(
                 return;
             }
             if help.help() {
-                (deadline, looks) = (None, many);
+                (deadline, untold) = (None, false);
             }
             spin_loop();
         }
@@ -135,9 +136,42 @@ fn wait_long(
         }
         if now >= until {
             help.leave();
-            let called = sleep(ready);
+            untold = !sleep(ready);
             help.enter();
-            (deadline, looks) = if called { (None, many) } else { (deadline, 1) };
+            if !untold {
+                deadline = None;
+            }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Idle;
+
+    impl Help for Idle {
+        fn enter(&self) {}
+        fn help(&self) -> bool {
+            false
+        }
+        fn leave(&self) {}
+    }
+
+    #[test]
+    fn who_is_told_nothing_looks_once_and_sleeps_again() {
+        let (looks, naps, mut before) = (Cell::new(0), Cell::new(0), Vec::new());
+        let sleep = |_: &mut dyn FnMut() -> bool| {
+            before.push(looks.take());
+            naps.set(naps.get() + 1);
+            // The third time it is told something.
+            naps.get() == 3
+        };
+        wait_until(&Patience::spinning(Duration::ZERO), &Idle, sleep, || {
+            looks.set(looks.get() + 1);
+            naps.get() == 6
+        });
+        assert_eq!(before, [LOOKS_PER_CLOCK + 1, 1, 1, LOOKS_PER_CLOCK, 1, 1]);
     }
 }
