@@ -119,7 +119,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "ARMCI_FABRIC_POLL",
         values: "microseconds, at least 1",
         default: "100",
-        meaning: "how long threads sleep between looks at a fabric where nothing wakes them",
+        meaning: "how long threads sleep between looks at a fabric that cannot wake them",
     },
     Setting {
         name: "ARMCI_SPIN",

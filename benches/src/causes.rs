@@ -36,7 +36,7 @@ const PLACE: &str = "at the worst of 64 alignments; downward loops, half vectors
                      lose at others";
 const LOCK: &str = "the atomic that takes the elements' lock drains the pipeline of the processor, which the bare loop does \
                     not have to";
-const DESCRIPTOR: &str = "the target's progress thread can sleep over its queue, which makes its looks dearer (see the figure \
+const DESCRIPTOR: &str = "threads of ours can sleep over their queues, which makes looks dearer (see the figure \
                           beside the bare program that could sleep); and in a process of several threads libfabric's locks and system \
                           calls cost more than in the bare program's one";
 

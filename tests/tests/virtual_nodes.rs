@@ -421,8 +421,7 @@ fn said(world: &World) {
 #[test]
 fn what_a_rank_holds_does_not_grow_with_the_job() {
     let most = |ranks: usize| -> Option<[u64; 3]> {
-        // Whether cores are scarce decides what lines sleep over: here they do so in both jobs.
-        let stderr = Ranks::new(ranks).nodes(2).env("ARMCI_SPIN", "0").run_for_stderr(said)?;
+        let stderr = Ranks::new(ranks).nodes(2).run_for_stderr(said)?;
         let lines: Vec<Vec<u64>> = stderr
             .lines()
             .filter_map(|line| {

@@ -51,9 +51,6 @@ const ATTEMPTS: u32 = 200;
 /// How long ranks that all wait for each other, on too few cores, hand the cores around before they sleep.
 const YIELD: Duration = Duration::from_micros(200);
 const FULL_INBOX_SLEEP: Duration = Duration::from_micros(50);
-/// How long at least a wait spins that nothing would tell of what comes, where it spins at all: some round trips between
-/// nodes, or a megabyte, which moves on only by looking. Then it looks now and then.
-const UNTOLD: Duration = Duration::from_micros(500);
 
 /// Slots one operation may hold at once, so that others can still be sent.
 pub(crate) const PIPELINE: usize = REQUEST_SLOTS / 2;
@@ -90,14 +87,13 @@ pub(crate) struct Origin {
     /// threads that stay on their node need not pay.
     line: OnceCell<Line>,
     service: Arc<Service>,
-    /// For waits for one rank, for those for what comes over a line that tells nobody, and for waits of all for all.
+    /// For waits for one rank, and for waits of all for all.
     patience: Patience,
-    patience_untold: Patience,
     patience_with_all: Patience,
-    /// Whether this thread does not spin: then its line has what it can sleep over.
-    sleeps_at_once: bool,
     /// One bit per slot that is free.
     free: Cell<u32>,
+    /// Whether something was complete that nobody has taken note of.
+    moved: Cell<bool>,
     /// What each taken slot was used for.
     sent: RefCell<[Option<Sent>; REQUEST_SLOTS]>,
     /// Detached messages and accesses under way; and those of them that are to this node, which alone an access in
@@ -139,9 +135,8 @@ impl Origin {
             line: OnceCell::new(),
             service,
             patience: Patience::spinning(spin),
-            patience_untold: Patience::spinning(spin.max(UNTOLD)),
             patience_with_all: if crowded { Patience::yielding(YIELD) } else { Patience::spinning(spin) },
-            sleeps_at_once: spin.is_zero(),
+            moved: Cell::new(false),
             free: Cell::new(u32::MAX),
             sent: RefCell::new([None; REQUEST_SLOTS]),
             detached: Cell::new(0),
@@ -161,7 +156,7 @@ impl Origin {
     /// [`Error::Fabric`]: what the provider has to say.
     pub(crate) fn open_line(&self) -> Result<()> {
         if let (Some(fabric), None) = (self.transport.fabric(), self.line.get()) {
-            let line = Line::open(fabric, self.context, self.block(), self.sleeps_at_once)?;
+            let line = Line::open(fabric, self.context, self.block())?;
             self.line.get_or_init(|| line);
         }
         Ok(())
@@ -457,8 +452,7 @@ impl Origin {
     #[inline]
     pub(crate) fn wait(&self, ready: impl FnMut() -> bool) {
         let sleep = |ready: &mut dyn FnMut() -> bool| self.sleep_unless(ready);
-        let untold = self.line.get().is_some_and(|line| line.under_way() != 0 && line.descriptor().is_none());
-        wait_until(if untold { &self.patience_untold } else { &self.patience }, self, sleep, ready);
+        wait_until(&self.patience, self, sleep, ready);
     }
 
     /// As [`Origin::wait`], where all ranks of the node wait for each other and `bell` will ring.
@@ -553,7 +547,9 @@ impl Origin {
 
     /// Deals with the replies to detached messages, and gives their slots back.
     fn reap(&self) {
-        self.poll();
+        if self.poll() {
+            self.moved.set(true);
+        }
         for slot in self.slots() {
             let Some(sent) = self.sent.borrow()[slot].filter(Sent::detached) else { continue };
             if !self.is_done(slot) {
@@ -635,7 +631,8 @@ impl Help for Origin {
     }
 
     fn help(&self) -> bool {
-        self.poll() | (self.service.advance(Server::Waiter) != 0)
+        // What a wait asks for may have moved things on, too.
+        self.moved.take() | self.poll() | (self.service.advance(Server::Waiter) != 0)
     }
 
     fn leave(&self) {

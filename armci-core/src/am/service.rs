@@ -27,8 +27,9 @@ use crate::watch::served::ServedWatch;
 
 /// Messages served before the owner word is given up.
 const BATCH: usize = 64;
-/// Of so many looks at the inbox, a waiting thread takes one beyond the node.
-const LOOKS_BEYOND: u32 = 64;
+/// Of so many looks at the inbox, a waiting thread takes one beyond the node; and where a progress thread does so, too.
+const LOOKS_BEYOND: u32 = 16;
+const LOOKS_BEYOND_BESIDE: u32 = 64;
 
 /// A rank's service context.
 #[derive(Debug)]
@@ -180,8 +181,8 @@ impl Service {
     /// Moves on what is between nodes, and serves what has come from there, unless somebody else is at it. A thread that
     /// waits does so now and then only: a look is a system call for some fabrics.
     fn serve_beyond(&self, server: Server) -> usize {
-        let now =
-            server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_BEYOND);
+        let every = if self.threaded { LOOKS_BEYOND_BESIDE } else { LOOKS_BEYOND };
+        let now = server == Server::ProgressThread || self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(every);
         if now { self.look_beyond(server) } else { 0 }
     }
 

@@ -213,8 +213,8 @@ impl Wire {
     }
 
     /// Sleeps, as a thread that waits inside a call for what comes over `line`, or that serves this rank because nobody
-    /// else does: until something has come, or a moment later, since neighbours ring elsewhere. Says whether anything has
-    /// come, as far as that is told.
+    /// else does: until something has come, or a moment later, since neighbours ring elsewhere. Says whether anything may
+    /// have come: not if it would have been told.
     pub(crate) fn nap(&self, line: Option<&ofi::Line>, serves: bool, ready: impl FnOnce() -> bool) -> bool {
         let Some(far) = &self.far else { return true };
         if ready() {
@@ -236,7 +236,7 @@ impl Wire {
             far.pillow.store(over, Ordering::Relaxed);
             let told = sleep(descriptors.into_iter().flatten(), far.at_most(limit));
             far.pillow.store(AWAKE, Ordering::Relaxed);
-            told.is_some()
+            blind || told.is_some()
         }
     }
 

@@ -49,9 +49,9 @@ impl Origin {
     /// it was served, or in memory of the program. Its order was seen to.
     pub(crate) fn post_fetched(&self, message: &Outgoing<'_>, what: Outstanding, place: &Place, buffer: Option<usize>) {
         self.post_bulk(message, what, Answer::Acknowledgement, place, buffer);
-        // What the target has asked for meanwhile leaves here only if somebody looks: behind this request, so that it knows of
-        // the next piece before it has the last.
-        if let Some(line) = self.line_to(what.target) {
+        // What the target has asked for meanwhile leaves through the line only if somebody looks: behind this request, so that
+        // it knows of the next piece before it has the last.
+        if let (Some(line), Through::Line) = (self.line_to(what.target), place.through) {
             line.move_on();
         }
     }

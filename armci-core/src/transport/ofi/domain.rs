@@ -247,8 +247,8 @@ impl Domain {
     }
 
     /// A queue, and what to wait for it by.
-    pub(super) fn open_queue(&self, sleeps: bool) -> Result<(Object<abi::Cq>, Option<RawFd>)> {
-        if !sleeps || !self.waits {
+    pub(super) fn open_queue(&self) -> Result<(Object<abi::Cq>, Option<RawFd>)> {
+        if !self.waits {
             return Ok((self.queue(abi::WAIT_NONE)?, None));
         }
         let queue = self.queue(abi::WAIT_FD)?;

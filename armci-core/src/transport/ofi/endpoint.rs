@@ -99,13 +99,13 @@ const GONE: c_int = 104;
 const TRUNCATED: c_int = 265;
 
 impl Endpoint {
-    /// Opens one; whoever waits for it `sleeps` over its descriptor, or does without.
+    /// Opens one.
     ///
     /// # Errors
     /// What the provider has to say.
-    pub(super) fn open(domain: &Arc<Domain>, sleeps: bool) -> Result<Self> {
+    pub(super) fn open(domain: &Arc<Domain>) -> Result<Self> {
         let library = domain.library();
-        let (queue, wait) = domain.open_queue(sleeps)?;
+        let (queue, wait) = domain.open_queue()?;
         let endpoint = domain.open_endpoint()?;
         library.check("an endpoint its addresses", endpoint.bind(domain.addresses(), 0))?;
         library.check("an endpoint its queue", endpoint.bind(&queue, abi::SEND | abi::RECV))?;

@@ -83,7 +83,7 @@ impl Fabric {
         let program = Dispositions::now();
         let opened = Domain::open(wanted, faults, here, (who.rank, who.size)).and_then(|(domain, why)| {
             let domain = Arc::new(domain);
-            let service = Endpoint::open(&domain, true)?;
+            let service = Endpoint::open(&domain)?;
             let name = service.name()?;
             Ok((domain, service, name, why))
         });

@@ -4,7 +4,7 @@
 //! served into it, and its reply is stored from there and then answered. Whatever happens, the landing is free again
 //! when the request was answered. Taken first when such a request comes, the memory costs nothing where none does.
 //!
-//! A landing depends on the progress of whoever asks, and on nobody else's: so a rank may have no more of them than are
+//! A landing depends on the progress of whoever asks, and on nobody else's: so an asker may have no more of them than are
 //! free, as with packets for replies (see `replies.rs`). That is also why a place is reached through an
 //! endpoint that somebody looks at as long as the request is under way: the context that asks stays in its call, or
 //! its rank's progress thread looks (see `am/origin/bulk.rs`).
@@ -24,7 +24,7 @@ use super::library::Object;
 use super::packet::{Asker, BULK_BYTES};
 use crate::error::Result;
 
-/// Fetched or stored at once; the rest waits. One rank may have three: one that is served, one that is under way, one that
+/// Fetched or stored at once; the rest waits. One asker may have three: one that is served, one that is under way, one that
 /// is next; more would only compete for the same processor and wire. Two that hold on to theirs leave one to others.
 pub(super) const LANDINGS: usize = 6;
 
@@ -54,7 +54,7 @@ pub(super) struct Landings {
     memory: Option<Memory>,
     free: Vec<usize>,
     jobs: [Option<Job>; LANDINGS],
-    /// The rank that has each of those that are taken.
+    /// Who has each of those that are taken, by number.
     taken_by: [Option<usize>; LANDINGS],
     /// The requests whose payloads are being fetched.
     requests: [Vec<u8>; LANDINGS],
@@ -109,9 +109,9 @@ impl Landings {
         }
     }
 
-    /// Whether this rank may have one more.
-    pub(super) fn may_take(&self, rank: usize) -> bool {
-        self.taken_by.iter().filter(|by| **by == Some(rank)).count() < self.free.len()
+    /// Whether this asker may have one more.
+    pub(super) fn may_take(&self, asker: usize) -> bool {
+        self.taken_by.iter().filter(|by| **by == Some(asker)).count() < self.free.len()
     }
 
     /// Whether there is something to do that nothing will tell of.
@@ -124,10 +124,10 @@ impl Landings {
         !self.free.is_empty()
     }
 
-    /// Takes one, if this rank may have one more.
-    pub(super) fn take(&mut self, rank: usize) -> Option<usize> {
-        let landing = if self.may_take(rank) { self.free.pop()? } else { return None };
-        self.taken_by[landing] = Some(rank);
+    /// Takes one, if its asker may have one more.
+    pub(super) fn take(&mut self, asker: usize) -> Option<usize> {
+        let landing = if self.may_take(asker) { self.free.pop()? } else { return None };
+        self.taken_by[landing] = Some(asker);
         Some(landing)
     }
 

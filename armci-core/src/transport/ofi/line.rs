@@ -106,14 +106,13 @@ impl Drop for Line {
 }
 
 impl Line {
-    /// A line of context `context`, whose block this is. If its thread `sleeps` at once in its waits, rather than spin, the
-    /// line has a descriptor to sleep over, which makes each look at it and each answer dearer.
+    /// A line of context `context`, whose block this is.
     ///
     /// # Errors
     /// [`Error::Fabric`](crate::Error::Fabric): what the provider has to say.
-    pub(crate) fn open(fabric: &Arc<Fabric>, context: usize, block: &ContextBlock, sleeps: bool) -> Result<Self> {
+    pub(crate) fn open(fabric: &Arc<Fabric>, context: usize, block: &ContextBlock) -> Result<Self> {
         let domain = Arc::new(fabric.domain().beside()?);
-        let endpoint = Endpoint::open(&domain, sleeps)?;
+        let endpoint = Endpoint::open(&domain)?;
         let name = endpoint.name()?;
         let mut fronts = vec![0; REQUEST_SLOTS * FRONT].into_boxed_slice();
         let mut buffers = vec![0; BUFFERS * PACKET_MAX].into_boxed_slice();

@@ -63,7 +63,7 @@ pub(crate) struct Reception {
 struct State {
     /// Requests that have come and were not served: buffer and length.
     waiting: VecDeque<(usize, usize)>,
-    /// Those that named a place and have no landing yet, without their buffers; and the ranks that sent them.
+    /// Those that named a place and have no landing yet, without their buffers; and the numbers of their askers.
     unlanded: VecDeque<(usize, Vec<u8>)>,
     landings: Landings,
     replies: Replies,
@@ -201,8 +201,8 @@ impl Reception {
             // Before those whose payloads are there, and not in their place: some of these only begin to fetch, and what they
             // fetch comes while others are served.
             while served + state.landings.arrivals() < limit && state.replies.has_free() {
-                if let Some((_, packet)) = state.next_to_land().and_then(|next| state.unlanded.remove(next)) {
-                    served += usize::from(self.land(state, packet, serve));
+                if let Some((asker, packet)) = state.next_to_land().and_then(|next| state.unlanded.remove(next)) {
+                    served += usize::from(self.land(state, asker, packet, serve));
                 } else if let Some(packet) = state.replies.resume() {
                     served += usize::from(self.answer(state, &packet, true, serve));
                 } else if let Some((buffer, len)) = state.waiting.pop_front() {
@@ -261,7 +261,7 @@ impl Reception {
         self.answering.store(state.replies.taken(), Ordering::Release);
     }
 
-    /// Takes a packet for a reply, if the rank of its asker may have one more.
+    /// Takes a packet for a reply, if its asker may have one more.
     fn take_packet(&self, state: &mut State, way: Way) -> Option<usize> {
         let packet = state.replies.take(way)?;
         self.answering.store(state.replies.taken(), Ordering::Release);
@@ -294,13 +294,13 @@ impl Reception {
         if !behind && request.place.is_some() {
             // Its buffer is needed: some providers read nothing behind a packet for which there is none, not even what is
             // fetched from the same rank.
-            state.unlanded.push_back((way.rank, packet.to_vec()));
+            state.unlanded.push_back((way.asker, packet.to_vec()));
             return false;
         }
         let reply = if behind { None } else { self.take_packet(state, way) };
         let Some(reply) = reply else {
             // Its buffer is needed here, too: for those who take their answers.
-            if let Err(reason) = state.replies.put_off(way, packet) {
+            if let Err(reason) = state.replies.put_off(way.asker, packet) {
                 tracing::warn!("a request of rank {} is dropped: {reason}", way.rank);
             }
             return false;
@@ -311,15 +311,21 @@ impl Reception {
         true
     }
 
-    /// Gives a request that names a place a landing, which its rank may have; whether it was served at once.
-    fn land(&self, state: &mut State, packet: Vec<u8>, serve: &mut dyn FnMut(&Incoming<'_>) -> Served) -> bool {
+    /// Gives a request that names a place a landing, which its asker may have; whether it was served at once.
+    fn land(
+        &self,
+        state: &mut State,
+        asker: usize,
+        packet: Vec<u8>,
+        serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
+    ) -> bool {
         if let Err(error) = state.landings.open(self.fabric.domain(), &self.endpoint) {
             self.fabric.give_up(None, &format!("there is no memory for long requests: {error}"));
         }
         let Ok(request) = self.request(&packet) else { unreachable!("a request that was understood before") };
         let Some(place) = request.place else { unreachable!("a request that names a place") };
         let Some(way) = self.way(state, request.asker, request.address) else { return false };
-        let Some(landing) = state.landings.take(way.rank) else { unreachable!("looked at before a request is") };
+        let Some(landing) = state.landings.take(asker) else { unreachable!("looked at before a request is") };
         let Some(reply) = self.take_packet(state, way) else { unreachable!("looked at before a request is") };
         let endpoint = match place.through {
             Through::Line => way.endpoint,
@@ -471,13 +477,13 @@ impl Reception {
 }
 
 impl State {
-    /// The first request that names a place and whose rank may have a landing and a packet now.
+    /// The first request that names a place and whose asker may have a landing and a packet now.
     fn next_to_land(&self) -> Option<usize> {
         if !self.landings.has_free() {
             return None;
         }
-        let may = |rank| self.landings.may_take(rank) && self.replies.may_take(rank);
-        self.unlanded.iter().position(|(rank, _)| may(*rank))
+        let may = |asker| self.landings.may_take(asker) && self.replies.may_take(asker);
+        self.unlanded.iter().position(|(asker, _)| may(*asker))
     }
 }
 

@@ -2,17 +2,16 @@
 //!
 //! Somebody who asks much and takes no answers (who was stopped, or sits behind a slow line) must not be what others wait
 //! behind. So each asker, which is a context of a rank, has a queue of its own for replies that the provider does not
-//! take now, and its rank, whichever of its threads ask, may have no more packets than are free. So the first may have half
-//! of them, which is one for each request slot of a context, the next half of what that leaves, and so on: six ranks that
-//! hold on to all they may have leave one packet, and only a seventh is what others wait behind. What is asked
-//! beyond a rank's share is put off, in its asker's order and out of the buffer that it came in.
+//! take now, and may have no more packets than are free. So the first may have half of them, which is one for each of its
+//! request slots, the next half of what that leaves, and so on: six askers that hold on to all they may have leave one
+//! packet, and only a seventh is what others wait behind. What an asker asks beyond its share is put off, in its
+//! order and out of the buffer that it came in.
 //!
 //! What is kept of an asker is bounded by its slots, and nothing that it asks is refused: each request is sent in a
 //! slot of its context (see `Line::send`), which is free again when the answer has come, and the next thread gets the context's
 //! number when all its slots are.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::abi;
 use crate::node::message::REQUEST_SLOTS;
@@ -39,8 +38,6 @@ pub(super) struct Replies {
     free: Vec<usize>,
     /// Of each packet that is taken.
     ways: [Way; REPLIES],
-    /// How many each rank has, of those that have any.
-    held: HashMap<usize, usize>,
     /// By their numbers.
     accounts: Vec<Account>,
     /// Those with unsent replies, and those with requests that were put off; whose turn it is first.
@@ -51,7 +48,8 @@ pub(super) struct Replies {
 /// What there is of one asker.
 #[derive(Debug, Default)]
 struct Account {
-    rank: usize,
+    /// Packets that it has.
+    held: usize,
     unsent: VecDeque<Unsent>,
     put_off: VecDeque<Vec<u8>>,
 }
@@ -61,7 +59,6 @@ impl Replies {
         Replies {
             free: (0..REPLIES).collect(),
             ways: [Way { asker: 0, rank: 0, endpoint: abi::ADDR_UNSPEC }; REPLIES],
-            held: HashMap::new(),
             accounts: Vec::new(),
             unsent: VecDeque::new(),
             put_off: VecDeque::new(),
@@ -85,28 +82,23 @@ impl Replies {
         REPLIES - self.free.len()
     }
 
-    /// Whether this rank may have one more.
-    pub(super) fn may_take(&self, rank: usize) -> bool {
-        self.held.get(&rank).copied().unwrap_or(0) < self.free.len()
+    /// Whether this asker may have one more.
+    pub(super) fn may_take(&self, asker: usize) -> bool {
+        self.accounts.get(asker).map_or(0, |account| account.held) < self.free.len()
     }
 
-    /// Takes a packet, if its asker's rank may have one more.
+    /// Takes a packet, if its asker may have one more.
     pub(super) fn take(&mut self, way: Way) -> Option<usize> {
-        let packet = if self.may_take(way.rank) { self.free.pop()? } else { return None };
-        *self.held.entry(way.rank).or_default() += 1;
+        let packet = if self.may_take(way.asker) { self.free.pop()? } else { return None };
+        self.account(way.asker).held += 1;
         self.ways[packet] = way;
         Some(packet)
     }
 
     /// Gives a packet back, which is not under way any more.
     pub(super) fn put_back(&mut self, packet: usize) {
-        let Entry::Occupied(mut held) = self.held.entry(self.ways[packet].rank) else {
-            unreachable!("a packet that nobody has")
-        };
-        match held.get_mut() {
-            1 => drop(held.remove()),
-            many => *many -= 1,
-        }
+        let asker = self.ways[packet].asker;
+        self.account(asker).held -= 1;
         self.ways[packet].endpoint = abi::ADDR_UNSPEC;
         self.free.push(packet);
     }
@@ -164,9 +156,8 @@ impl Replies {
     }
 
     /// Puts a request off; refuses what is beyond the slots of an asker, which nobody of ours sends.
-    pub(super) fn put_off(&mut self, Way { asker, rank, .. }: Way, request: &[u8]) -> Result<(), String> {
+    pub(super) fn put_off(&mut self, asker: usize, request: &[u8]) -> Result<(), String> {
         let account = self.account(asker);
-        account.rank = rank;
         match account.put_off.len() {
             REQUEST_SLOTS.. => return Err("whoever asks has more requests under way than slots".into()),
             0 => self.put_off.push_back(asker),
@@ -194,7 +185,7 @@ impl Replies {
     }
 
     fn next_to_resume(&self) -> Option<usize> {
-        self.put_off.iter().position(|asker| self.may_take(self.accounts[*asker].rank))
+        self.put_off.iter().position(|asker| self.may_take(*asker))
     }
 }
 
@@ -217,27 +208,13 @@ mod tests {
         let held: Vec<_> = [3, 1, 2].map(|asker| taken(&mut replies, asker)).into();
         assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), [32, 16, 8]);
         assert_eq!(replies.taken(), 56);
-        assert!(!replies.may_take(103) && replies.may_take(100));
+        assert!(!replies.may_take(3) && replies.may_take(0));
         assert!(replies.go_to(7) && !replies.go_to(0));
         // What is given back is everybody's.
         held[0].iter().for_each(|packet| replies.put_back(*packet));
-        assert!(replies.may_take(101) && !replies.go_to(21));
+        assert!(replies.may_take(1) && !replies.go_to(21));
         // However many hold on, the next one finds a packet until all are gone.
         assert!((4..20).all(|asker| replies.take(way(asker)).is_some()));
-    }
-
-    #[test]
-    fn a_rank_has_one_share_however_many_of_its_threads_ask() {
-        let mut replies = Replies::new();
-        let of_one = |asker| Way { rank: 5, ..way(asker) };
-        let held: Vec<_> = (0..200).filter_map(|turn| replies.take(of_one(turn % 20))).collect();
-        assert_eq!(held.len(), REPLIES / 2);
-        replies.put_off(of_one(3), &[3]).unwrap();
-        assert!(!replies.can_resume());
-        replies.put_off(way(4), &[4]).unwrap();
-        assert_eq!(replies.resume(), Some(vec![4]));
-        held.iter().for_each(|packet| replies.put_back(*packet));
-        assert_eq!((replies.resume(), replies.taken(), replies.held.len()), (Some(vec![3]), 0, 0));
     }
 
     #[test]
@@ -272,10 +249,10 @@ mod tests {
         let mut replies = Replies::new();
         let held = taken(&mut replies, 0);
         for number in 0..REQUEST_SLOTS as u8 {
-            replies.put_off(way(0), &[0, number]).unwrap();
+            replies.put_off(0, &[0, number]).unwrap();
         }
-        assert!(replies.put_off(way(0), &[0]).is_err());
-        replies.put_off(way(1), &[1]).unwrap();
+        assert!(replies.put_off(0, &[0]).is_err());
+        replies.put_off(1, &[1]).unwrap();
         assert!(replies.is_behind(0) && replies.is_behind(1) && !replies.is_behind(2));
         assert_eq!(replies.resume(), Some(vec![1]));
         assert!(!replies.can_resume() && replies.resume().is_none());
