@@ -36,9 +36,8 @@ const PLACE: &str = "at the worst of 64 alignments; downward loops, half vectors
                      lose at others";
 const LOCK: &str = "the atomic that takes the elements' lock drains the pipeline of the processor, which the bare loop does \
                     not have to";
-const DESCRIPTOR: &str = "threads of ours can sleep over their queues, which makes looks dearer (see the figure \
-                          beside the bare program that could sleep); and in a process of several threads libfabric's locks and system \
-                          calls cost more than in the bare program's one";
+const DESCRIPTOR: &str = "a thread of ours can sleep over its queue, and the descriptor that this takes costs the bare \
+                          program as much (see the figure beside the bare program that could sleep)";
 
 const STREAM: &str = "the signals of a queue that a thread can sleep over cost a system call or two for each transfer; one at a \
                       time is faster than the bare program's";
