@@ -16,11 +16,12 @@ use crate::figure::{Figure, Figures};
 use crate::line::{Cores, pin};
 use crate::timing::{Effort, Pages, compute_for, in_turn, sample, side, spin_for};
 
-/// What both sides communicate through: the bare libfabric program, too.
-pub const PROVIDER: &str = "tcp;ofi_rxm:lo";
+/// What both sides communicate through: the bare libfabric program, too. Before libfabric 1.18 it is `ofi_rxm` over tcp that
+/// goes by this name.
+pub const PROVIDER: &str = "tcp:lo";
 
 /// The same, with queues to sleep over, for that program.
-pub const PROVIDER_TO_SLEEP_OVER: &str = "+tcp;ofi_rxm:lo";
+pub const PROVIDER_TO_SLEEP_OVER: &str = "+tcp:lo";
 
 /// The setting that says so.
 pub const FABRIC: (&str, &str) = ("ARMCI_FABRIC", PROVIDER);

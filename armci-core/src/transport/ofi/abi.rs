@@ -403,6 +403,8 @@ pub struct CqError {
     /// What else the provider has to say.
     pub err_data: *mut c_void,
     err_data_size: usize,
+    /// For what later versions have more.
+    room: [u64; 6],
 }
 
 /// An endpoint (`struct fid_ep`).
@@ -522,6 +524,8 @@ pub struct RmaOps {
     pub writemsg: unsafe extern "C" fn(*mut Ep, *const MsgRma, u64) -> isize,
 }
 
+/// `fi_version`.
+pub type GetVersion = unsafe extern "C" fn() -> u32;
 /// `fi_getinfo`.
 pub type GetInfo = unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int;
 /// `fi_freeinfo`.
@@ -603,7 +607,8 @@ layouts! {
 /// Other C expressions, and what they must be.
 pub const FACTS: &[(&str, i64)] = &[
     ("sizeof(struct fi_cq_msg_entry)", size_of::<Completion>() as i64),
-    ("sizeof(struct fi_cq_err_entry)", size_of::<CqError>() as i64),
+    // As of 1.20 it has more at its end. Who was asked for an interface of before is to leave that alone; none may run over.
+    ("sizeof(struct fi_cq_err_entry) <= 128", (size_of::<CqError>() == 128) as i64),
     ("sizeof(struct fi_av_attr)", size_of::<AvAttr>() as i64),
     ("sizeof(struct fi_cq_attr)", size_of::<CqAttr>() as i64),
     ("sizeof(struct fi_msg)", size_of::<Msg>() as i64),
@@ -677,6 +682,7 @@ pub const OPERATIONS: &[(&str, &str)] = &[
     ("((struct fi_ops_msg *)0)->sendmsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg *, uint64_t)"),
     ("((struct fi_ops_rma *)0)->readmsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg_rma *, uint64_t)"),
     ("((struct fi_ops_rma *)0)->writemsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg_rma *, uint64_t)"),
+    ("&fi_version", "uint32_t (*)(void)"),
     (
         "&fi_getinfo",
         "int (*)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **)",

@@ -81,8 +81,8 @@ impl Domain {
         here: bool,
         (rank, ranks): (usize, usize),
     ) -> Result<(Self, String)> {
-        frugal::set(wanted);
         let library = Library::load()?;
+        frugal::set(wanted, library.version());
         let wish = library.wish()?;
         // SAFETY: FABRIC-ABI: a wish has all its parts; what is put there is freed with it.
         unsafe {
@@ -409,7 +409,8 @@ fn choose(offers: Option<&Infos>, wanted: Option<&Wanted>, here: bool) -> Result
                 return Ok((offers.copy(info)?, why));
             }
             Some(against) => {
-                let _ = write!(passed_over, " {provider} on {domain} ({against}),");
+                let comma = if passed_over.is_empty() { "" } else { "," };
+                let _ = write!(passed_over, "{comma} {provider} on {domain} ({against})");
             }
         }
     }

@@ -132,9 +132,10 @@ impl Fabric {
             let complete = if domain.delivers() { "of which the end is known" } else { "by message" };
             let sleeps = if domain.has_descriptors() { "by descriptor" } else { "by timer" };
             let line = format!(
-                "armci: rank {}: other nodes through libfabric's {why}; writes {complete}, messages behind them {orders}, sleeps {sleeps}, \
-                 the own side's memory {}\n",
+                "armci: rank {}: other nodes through libfabric {}'s {why}; writes {complete}, messages behind them {orders}, \
+                 sleeps {sleeps}, the own side's memory {}\n",
                 who.rank,
+                domain.library().version(),
                 if domain.wants_local() { "is registered" } else { "needs no registration" },
             );
             // In one piece, as all ranks write; without a reader nobody is to be told.

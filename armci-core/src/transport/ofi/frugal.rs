@@ -1,9 +1,12 @@
-//! Settings of libfabric that keep an endpoint small, made before it is loaded.
+//! Settings of libfabric that keep an endpoint small, made before it is asked for anything.
 //!
 //! Over tcp, `ofi_rxm` gives each endpoint bounce buffers of 16 KiB by the thousand, and touches them all: 85 MiB and
 //! tens of milliseconds a thread, seen with 1.17. Ours post buffers of their own, which tcp reads into directly, so those
 //! of 1 KiB will do, if the limit of eager messages stays where it is. Verbs needs both to be equal, so nothing is set
 //! where an adapter of that kind may be used. Whatever the user has set stays.
+//!
+//! Since 1.18 tcp does without `ofi_rxm`, and where it is used all the same, messages are read into its buffers: with 2.1
+//! and those of 1 KiB longer ones never came. So nothing is set there.
 //!
 //! They are not taken back, although what the program starts inherits them: libfabric 1.17 reads the buffers' size when it
 //! is first asked what there is, but the limit whenever an endpoint is opened (seen by watching `getenv`), and endpoints
@@ -20,24 +23,27 @@ use std::env;
 use std::path::Path;
 
 use super::domain::Wanted;
+use super::library::Version;
 
 /// The bytes of a bounce buffer, and the longest eager message, which a packet of ours fits (see `packet.rs`).
 const SETTINGS: [(&str, &str); 2] = [("FI_OFI_RXM_BUFFER_SIZE", "1024"), ("FI_OFI_RXM_EAGER_LIMIT", "16384")];
+/// The first version whose tcp needs no `ofi_rxm`.
+const WITHOUT_RXM: Version = Version { major: 1, minor: 18 };
 /// Where the system lists adapters that verbs would use.
 const ADAPTERS: &str = "/sys/class/infiniband";
 
 /// Makes the settings, where they are of use.
-pub(super) fn set(wanted: Option<&Wanted>) {
+pub(super) fn set(wanted: Option<&Wanted>, version: Version) {
     let adapters = Path::new(ADAPTERS).read_dir().is_ok_and(|mut adapters| adapters.next().is_some());
-    if fits(wanted, adapters) && SETTINGS.iter().all(|(name, _)| env::var_os(name).is_none()) {
+    if fits(wanted, adapters, version) && SETTINGS.iter().all(|(name, _)| env::var_os(name).is_none()) {
         // SAFETY: ENVIRONMENT.
         SETTINGS.iter().for_each(|(name, value)| unsafe { env::set_var(name, value) });
     }
 }
 
-/// Whether the provider will be tcp's, or one that does not ask.
-fn fits(wanted: Option<&Wanted>, adapters: bool) -> bool {
-    wanted.map_or(!adapters, |wanted| wanted.provider.split(';').next() == Some("tcp"))
+/// Whether the provider will be `ofi_rxm` over tcp as it was, or one that does not ask.
+fn fits(wanted: Option<&Wanted>, adapters: bool, version: Version) -> bool {
+    version < WITHOUT_RXM && wanted.map_or(!adapters, |wanted| wanted.provider.split(';').next() == Some("tcp"))
 }
 
 #[cfg(test)]
@@ -45,12 +51,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tcp_gets_small_buffers() {
+    fn only_tcp_by_way_of_rxm_gets_small_buffers() {
         let wanted = |provider: &str| Wanted { provider: provider.into(), domain: None };
-        assert!(fits(None, false) && !fits(None, true));
-        assert!(fits(Some(&wanted("tcp")), true) && fits(Some(&wanted("tcp;ofi_rxm")), false));
+        let (tcp, old) = (wanted("tcp"), Version { major: 1, minor: 17 });
+        assert!(fits(None, false, old) && !fits(None, true, old));
+        assert!(fits(Some(&tcp), true, old) && fits(Some(&wanted("tcp;ofi_rxm")), false, old));
         for other in ["verbs;ofi_rxm", "shm", "tcp2"] {
-            assert!(!fits(Some(&wanted(other)), false), "{other}");
+            assert!(!fits(Some(&wanted(other)), false, old), "{other}");
+        }
+        for (major, minor) in [(1, 18), (2, 0), (2, 17)] {
+            let version = Version { major, minor };
+            assert!(!fits(Some(&tcp), false, version) && !fits(None, false, version), "{version}");
         }
     }
 }

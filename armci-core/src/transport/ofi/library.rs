@@ -19,6 +19,7 @@ const NAME: &CStr = c"libfabric.so.1";
 /// The functions that the library has by name; all others are in the tables of its objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Library {
+    version: Version,
     get_info: abi::GetInfo,
     free_info: abi::FreeInfo,
     dup_info: abi::DupInfo,
@@ -54,7 +55,9 @@ impl Library {
         };
         // SAFETY: FABRIC-ABI, for each of these.
         unsafe {
+            let version = std::mem::transmute::<*mut c_void, abi::GetVersion>(find(c"fi_version")?);
             Ok(Library {
+                version: Version::of(version()),
                 get_info: std::mem::transmute::<*mut c_void, abi::GetInfo>(find(c"fi_getinfo")?),
                 free_info: std::mem::transmute::<*mut c_void, abi::FreeInfo>(find(c"fi_freeinfo")?),
                 dup_info: std::mem::transmute::<*mut c_void, abi::DupInfo>(find(c"fi_dupinfo")?),
@@ -62,6 +65,11 @@ impl Library {
                 error_string: std::mem::transmute::<*mut c_void, abi::StrError>(find(c"fi_strerror")?),
             })
         }
+    }
+
+    /// Which it is. To ask has it read none of its settings yet.
+    pub(super) fn version(&self) -> Version {
+        self.version
     }
 
     /// What a code means; negative ones are the same.
@@ -123,6 +131,26 @@ impl Library {
             return Ok(());
         }
         Err(Error::Fabric(format!("the provider refuses {what}: {} ({code})", self.meaning(code))))
+    }
+}
+
+/// A version of libfabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version {
+    pub(super) major: u32,
+    pub(super) minor: u32,
+}
+
+impl Version {
+    /// As the library packs it.
+    fn of(packed: u32) -> Self {
+        Version { major: packed >> 16, minor: packed & 0xffff }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
     }
 }
 
