@@ -94,7 +94,7 @@ fn a_computing_owner_is_served_by_its_progress_thread() {
             world.barrier().unwrap();
             // A direct get only looks at memory: it serves nobody.
             let look = |word| world.get_value::<i64>(region.at(world.rank(), word)).unwrap();
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = Instant::now() + Duration::from_secs(20) * tests::mode::patience();
             let compute_until = |done: &dyn Fn() -> bool| {
                 while !done() {
                     assert!(Instant::now() < deadline, "nobody serves a computing owner");

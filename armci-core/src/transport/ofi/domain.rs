@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
 use super::faults::{Asked, Faults};
-use super::frugal;
 use super::library::{Infos, Library, Object, owned_by_c};
 use super::packet::{ADDRESS_MAX, PACKET_MAX};
+use super::settings;
 use crate::error::{Error, Result};
 
 /// Providers that are there for testing, or that cannot cross hosts, or that are known to hang.
@@ -82,7 +82,7 @@ impl Domain {
         (rank, ranks): (usize, usize),
     ) -> Result<(Self, String)> {
         let library = Library::load()?;
-        frugal::set(wanted, library.version());
+        settings::set(wanted, library.version());
         let wish = library.wish()?;
         // SAFETY: FABRIC-ABI: a wish has all its parts; what is put there is freed with it.
         unsafe {

@@ -28,7 +28,6 @@ mod domain;
 mod endpoint;
 mod fabric;
 mod faults;
-mod frugal;
 pub mod fuzzed;
 mod landings;
 mod library;
@@ -37,6 +36,7 @@ mod names;
 mod packet;
 mod reception;
 mod replies;
+mod settings;
 
 /// Whether the library that joins nodes is here.
 ///
