@@ -36,8 +36,9 @@ const PLACE: &str = "at the worst of 64 alignments; downward loops, half vectors
                      lose at others";
 const LOCK: &str = "the atomic that takes the elements' lock drains the pipeline of the processor, which the bare loop does \
                     not have to";
-const DESCRIPTOR: &str = "a thread of ours can sleep over its queue, and the descriptor that this takes costs the bare \
-                          program as much (see the figure beside the bare program that could sleep)";
+const DESCRIPTOR: &str = "a thread of ours can sleep over its queue, and with libfabric before 1.18 the descriptor that \
+                          this takes costs the bare program as much (see the figure beside the bare program that \
+                          could sleep)";
 
 const STREAM: &str = "the signals of a queue that a thread can sleep over cost a system call or two for each transfer; one at a \
                       time is faster than the bare program's";

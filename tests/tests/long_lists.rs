@@ -167,9 +167,9 @@ fn nothing_changes_on_an_odd_fabric() {
     for (fabric, faults) in [
         ("shm", ""),
         ("shm", "again=60,duplicate=50"),
-        ("tcp;ofi_rxm", "again=60,delay=100"),
-        ("tcp;ofi_rxm", "wants=local+allocated+endpoint"),
-        ("tcp;ofi_rxm", "lacks=delivery"),
+        ("tcp", "again=60,delay=100"),
+        ("tcp", "wants=local+allocated+endpoint"),
+        ("tcp", "lacks=delivery"),
     ] {
         for progress in ["thread", "none"] {
             let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC", fabric).env("ARMCI_PROGRESS", progress);

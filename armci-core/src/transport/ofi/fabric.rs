@@ -19,7 +19,7 @@ use super::dispositions::Dispositions;
 use super::domain::{Domain, Wanted};
 use super::endpoint::{Endpoint, Failed};
 use super::faults::Asked;
-use super::library::Object;
+use super::library::{Object, Version};
 use super::packet::ADDRESS_MAX;
 use crate::error::{Error, Result};
 use crate::job::{Aborter, Bootstrap, host_name, random};
@@ -63,6 +63,8 @@ struct Card {
     secret: u64,
     address: u32,
     host: u32,
+    /// Of libfabric: major, minor.
+    version: [u32; 2],
 }
 
 impl Fabric {
@@ -95,7 +97,9 @@ impl Fabric {
         let (mine, opened) = match opened {
             Ok((domain, service, name, why)) => {
                 let host = host_name();
-                let card = Card { secret: random::<1>()?[0], address: name.len() as u32, host: host.len() as u32 };
+                let version = domain.library().version().into();
+                let card =
+                    Card { secret: random::<1>()?[0], address: name.len() as u32, host: host.len() as u32, version };
                 let provider = domain.provider();
                 let mine = [bytemuck::bytes_of(&card), &name, host.as_bytes(), provider.as_bytes()].concat();
                 (mine, Ok((domain, service, why)))
@@ -108,8 +112,15 @@ impl Fabric {
         let (first, mine) = (&cards[0], &cards[who.rank]);
         if let Some(rank) = cards.iter().position(|card| card.provider != mine.provider) {
             return Err(Error::Fabric(format!(
-                "rank {} on {} would use the provider {:?} and rank {rank} on {} {:?}: name one with ARMCI_FABRIC",
-                who.rank, mine.host, mine.provider, cards[rank].host, cards[rank].provider
+                "rank {} on {} would use the provider {:?} of libfabric {}, and rank {rank} on {} {:?} of libfabric {}: have one \
+                 version on all hosts, or name a provider with ARMCI_FABRIC",
+                who.rank,
+                mine.host,
+                mine.provider,
+                mine.version,
+                cards[rank].host,
+                cards[rank].provider,
+                cards[rank].version
             )));
         }
         let address_len = cards.iter().map(|card| card.address.len()).max().unwrap_or(0);
@@ -274,6 +285,7 @@ struct Shown<'a> {
     address: &'a [u8],
     host: String,
     provider: String,
+    version: Version,
 }
 
 fn read(rank: usize, card: &[u8]) -> Result<Shown<'_>> {
@@ -283,11 +295,11 @@ fn read(rank: usize, card: &[u8]) -> Result<Shown<'_>> {
     }
     let wrong = || Error::Fabric(format!("rank {rank} speaks another version of this library: start one build"));
     let (fixed, rest) = card.split_at_checked(size).ok_or_else(wrong)?;
-    let Card { secret, address, host } = bytemuck::pod_read_unaligned(fixed);
+    let Card { secret, address, host, version } = bytemuck::pod_read_unaligned(fixed);
     let (address, rest) = rest.split_at_checked(address as usize).ok_or_else(wrong)?;
     let (host, provider) = rest.split_at_checked(host as usize).ok_or_else(wrong)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Shown { secret, address, host: text(host), provider: text(provider) })
+    Ok(Shown { secret, address, host: text(host), provider: text(provider), version: version.into() })
 }
 
 /// What tells networks apart: the boot of the machine, and its name space.

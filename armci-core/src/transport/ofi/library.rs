@@ -28,7 +28,7 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Loads it.
+    /// Loads it, and asks for its version: it has read none of its settings yet.
     ///
     /// # Errors
     /// [`Error::Fabric`] if it is not there.
@@ -67,7 +67,7 @@ impl Library {
         }
     }
 
-    /// Which it is. To ask has it read none of its settings yet.
+    /// Which it is.
     pub(super) fn version(&self) -> Version {
         self.version
     }
@@ -145,6 +145,18 @@ impl Version {
     /// As the library packs it.
     fn of(packed: u32) -> Self {
         Version { major: packed >> 16, minor: packed & 0xffff }
+    }
+}
+
+impl From<[u32; 2]> for Version {
+    fn from([major, minor]: [u32; 2]) -> Self {
+        Version { major, minor }
+    }
+}
+
+impl From<Version> for [u32; 2] {
+    fn from(version: Version) -> Self {
+        [version.major, version.minor]
     }
 }
 

@@ -1,15 +1,15 @@
-//! Settings of libfabric that are made before it is asked for anything. Whatever the user has set stays.
+//! Settings of libfabric that are made before it is asked for anything. Whatever the user's environment says stays.
 //!
 //! **Connections are noticed soon.** `ofi_rxm` looks only every 10 ms at what its connections want, though it is looked at all
 //! the time: a quarter of first contacts took 11 ms with 1.17 over tcp, and none more than 4 with a look every
 //! millisecond, which costs nothing that could be measured.
 //!
-//! **Endpoints are small.** Over tcp, `ofi_rxm` gives each endpoint bounce buffers of 16 KiB by the thousand, and touches them
+//! **Endpoints are small**, before 1.18. Over tcp, `ofi_rxm` gives each endpoint bounce buffers of 16 KiB by the thousand, and touches them
 //! all: 85 MiB and tens of milliseconds a thread, seen with 1.17. Ours post buffers of their own, which tcp reads into
 //! directly, so those of 1 KiB will do, if the limit of eager messages stays where it is. Verbs needs both to be equal,
-//! so nothing is set where an adapter of that kind may be used. Since 1.18 tcp does without `ofi_rxm`, and where it is
-//! used all the same, messages are read into its buffers: with 2.1 and those of 1 KiB longer ones never came. So nothing
-//! is set there.
+//! so these two are not set where an adapter of that kind may be used. Since 1.18 tcp does without `ofi_rxm`; and where
+//! that is used all the same, 2.1 knows no such limit: longer messages go by rendezvous, which completes them out of
+//! order, and our collectives stood still.
 //!
 //! They are not taken back, although what the program starts inherits them: libfabric 1.17 reads the buffers' size when it
 //! is first asked what there is, but the limit whenever an endpoint is opened (seen by watching `getenv`), and endpoints
@@ -18,7 +18,8 @@
 //! would go by rendezvous.
 //!
 //! # Safety
-//! ENVIRONMENT: changed while the rank joins, before this library starts a thread; a program with threads of its own that
+//! ENVIRONMENT: changed while the rank joins, before this library starts a thread, with libfabric loaded and nothing asked
+//! of it but its version; a program with threads of its own that
 //! read or change the environment meanwhile would also be in the way of libfabric, which reads it then.
 #![allow(unsafe_code)]
 
