@@ -145,6 +145,25 @@ fn who_takes_no_answers_holds_up_nobody_else() {
 }
 
 #[test]
+fn nothing_changes_when_requests_overtake_each_other() {
+    in_spite_of("overtake=50,delay=100");
+}
+
+/// Longer messages are completed behind shorter ones that were sent later.
+#[test]
+fn nothing_changes_where_messages_go_by_rendezvous() {
+    for (ranks, progress) in [(2, "thread"), (2, "none"), (4, "thread")] {
+        let job = Ranks::new(ranks).nodes(2).env("ARMCI_FABRIC", "tcp;ofi_rxm").env("ARMCI_PROGRESS", progress);
+        let limits = ["FI_OFI_RXM_BUFFER_SIZE", "FI_OFI_RXM_EAGER_LIMIT", "FI_OFI_RXM_SAR_LIMIT"];
+        limits
+            .into_iter()
+            .fold(job, |job, limit| job.env(limit, "1024"))
+            .timeout(Duration::from_secs(150))
+            .run(everything);
+    }
+}
+
+#[test]
 fn another_provider_does_it_as_well() {
     for (ranks, progress, faults) in
         [(2, "thread", ""), (2, "none", ""), (4, "thread", ""), (2, "thread", "again=60,duplicate=50")]

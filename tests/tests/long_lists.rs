@@ -170,6 +170,7 @@ fn nothing_changes_on_an_odd_fabric() {
         ("tcp", "again=60,delay=100"),
         ("tcp", "wants=local+allocated+endpoint"),
         ("tcp", "lacks=delivery"),
+        ("tcp", "overtake=50,delay=100"),
     ] {
         for progress in ["thread", "none"] {
             let job = Ranks::new(3).nodes(3).env("ARMCI_FABRIC", fabric).env("ARMCI_PROGRESS", progress);

@@ -166,6 +166,11 @@ impl Endpoint {
         self.faults.as_ref().is_some_and(|faults| faults.refuses())
     }
 
+    /// Whether tests want a request to come before others.
+    pub(super) fn lets_overtake(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.overtakes())
+    }
+
     /// Whether tests want a reply to come twice.
     pub(super) fn repeats(&self) -> bool {
         self.faults.as_ref().is_some_and(|faults| faults.comes_twice())

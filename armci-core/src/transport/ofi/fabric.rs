@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub(crate) struct Fabric {
     /// The hosts of the nodes.
     hosts: Box<[String]>,
     aborter: Aborter,
+    /// How many lines this rank has opened.
+    lines: AtomicU32,
 }
 
 /// What of this rank's memory others may reach.
@@ -163,6 +166,7 @@ impl Fabric {
             addresses: addresses.into(),
             hosts: hosts.into(),
             aborter: bootstrap.aborter(),
+            lines: AtomicU32::new(0),
         };
         Ok((Arc::new(fabric), service))
     }
@@ -173,6 +177,11 @@ impl Fabric {
 
     pub(super) fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// The number of a new line of this rank.
+    pub(super) fn number_line(&self) -> u32 {
+        self.lines.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     pub(super) fn secret(&self) -> u64 {

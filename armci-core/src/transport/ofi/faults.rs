@@ -7,6 +7,7 @@
 //! | `again=PERCENT` | so many attempts to begin an operation are told to come again, in storms |
 //! | `delay=US` | completions are held back, up to so many microseconds |
 //! | `duplicate=PERCENT` | so many replies come a second time, late |
+//! | `overtake=PERCENT` | so many requests come before those that came with them |
 //! | `deaf=RANK+COUNT` | from the first long answer to this rank on, none to it is taken for so many attempts to answer others |
 //! | `fail=COUNT` | after so many completions each one is an error, as if the peer had gone |
 //! | `rank=RANK` | all of the above at this rank only |
@@ -28,6 +29,7 @@ pub(crate) struct Asked {
     again: u64,
     delay: Duration,
     duplicate: u64,
+    overtake: u64,
     /// Which rank takes no answers, for so many attempts to answer others.
     deaf: Option<(usize, u64)>,
     fail: Option<u64>,
@@ -57,6 +59,7 @@ impl FromStr for Asked {
                 "again" => asked.again = percent()?,
                 "delay" => asked.delay = Duration::from_micros(number()?),
                 "duplicate" => asked.duplicate = percent()?,
+                "overtake" => asked.overtake = percent()?,
                 "deaf" => {
                     let (rank, count) = value.split_once('+').ok_or(())?;
                     asked.deaf = Some((rank.parse().map_err(drop)?, count.parse().map_err(drop)?));
@@ -109,8 +112,8 @@ pub(super) struct Faults {
 impl Faults {
     /// Those of rank `rank`, if it is to have some; `seed` is another number for each endpoint.
     pub(super) fn of(asked: &Asked, rank: usize, seed: u64) -> Option<Box<Self>> {
-        let Asked { again, delay, duplicate, deaf, fail, .. } = *asked;
-        let quiet = (again, delay, duplicate, deaf, fail) == (0, Duration::ZERO, 0, None, None);
+        let Asked { again, delay, duplicate, overtake, deaf, fail, .. } = *asked;
+        let quiet = (again, delay, duplicate, overtake, deaf, fail) == (0, Duration::ZERO, 0, 0, None, None);
         let mine = asked.rank.is_none_or(|one| one == rank);
         (mine && !quiet).then(|| {
             Box::new(Faults {
@@ -182,6 +185,11 @@ impl Faults {
             self.others.store(1, Ordering::Relaxed);
         }
         (1..=count).contains(&self.others.load(Ordering::Relaxed))
+    }
+
+    /// Whether a request comes before others.
+    pub(super) fn overtakes(&self) -> bool {
+        self.asked.overtake != 0 && self.happens(self.asked.overtake)
     }
 
     /// Whether a reply comes twice.

@@ -46,7 +46,7 @@ pub fn decode(packet: &[u8]) -> [bool; 2] {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::packet::{Asker, Errand, HEAD, PACKET_MAX, Place, Through, write_reply, write_request};
+    use super::super::packet::{Asker, Errand, HEAD, PACKET_MAX, Place, Standing, Through, write_reply, write_request};
     use super::*;
     use crate::node::message::Status;
 
@@ -63,6 +63,7 @@ mod tests {
             (Some(store), 16, 40, 0),
             (None, 64, INLINE_MAX, STAGING_BYTES),
         ];
+        let standing = Standing { line: 1, number: 2 };
         let requests = sizes.map(|(place, address, inline, payload)| {
             let mut packet = vec![0x5a; PACKET_MAX];
             let inline = vec![1; inline];
@@ -70,6 +71,7 @@ mod tests {
                 &mut packet,
                 SECRET,
                 asker,
+                standing,
                 9,
                 place.as_ref(),
                 &vec![2; address],

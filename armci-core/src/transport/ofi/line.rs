@@ -28,7 +28,8 @@ use super::fabric::Fabric;
 use super::library::Object;
 use super::names::Names;
 use super::packet::{
-    ADDRESS_MAX, Answer, Asker, BULK_BYTES, Errand, HEAD, PACKET_MAX, PLACE, Place, Reply, Through, write_request,
+    ADDRESS_MAX, Answer, Asker, BULK_BYTES, Errand, HEAD, PACKET_MAX, PLACE, Place, Reply, Standing, Through,
+    write_request,
 };
 use crate::error::Result;
 use crate::memory::region::Access;
@@ -80,6 +81,8 @@ pub(crate) struct Line {
     fronts: Box<[u8]>,
     buffers: Box<[u8]>,
     fabric: Arc<Fabric>,
+    /// Its number among the lines of this rank.
+    number: u32,
     context: u16,
     block: NonNull<ContextBlock>,
     name: Vec<u8>,
@@ -142,6 +145,7 @@ impl Line {
             fronts,
             buffers,
             fabric: fabric.clone(),
+            number: fabric.number_line(),
             context: context as u16,
             block: NonNull::from(block),
             name,
@@ -258,7 +262,8 @@ impl Line {
         let front = unsafe { std::slice::from_raw_parts_mut(self.front(slot), FRONT) };
         let secret = self.fabric.secret();
         let Outgoing { handler, inline, staged_len, .. } = *message;
-        let len = write_request(front, secret, asker, handler, place, &self.name, inline, staged_len);
+        let standing = Standing { line: self.number, number: self.names.requests(target) };
+        let len = write_request(front, secret, asker, standing, handler, place, &self.name, inline, staged_len);
         let pieces =
             [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
         // SAFETY: OPERATION-MEMORY.
@@ -266,6 +271,7 @@ impl Line {
         let stores = place.filter(|place| place.errand == Errand::Store).map_or(0, |place| place.len);
         self.taken(slot, Use::Message { target, stores, sent: false, answer: None }, taken)?;
         self.turns[slot].set(turn);
+        self.names.count_request(target);
         Ok(())
     }
 

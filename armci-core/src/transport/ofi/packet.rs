@@ -16,7 +16,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::node::message::{INLINE_MAX, MAX_CONTEXTS, REQUEST_SLOTS, STAGING_BYTES, Status};
 
 /// Says what these bytes are, and in which version.
-const MARK: u32 = u32::from_le_bytes(*b"AR\x00\x02");
+const MARK: u32 = u32::from_le_bytes(*b"AR\x00\x03");
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const REFUSAL: u8 = 3;
@@ -62,6 +62,9 @@ struct Head {
     handler: u16,
     /// Counts the uses of a slot, so that a reply that comes twice is known.
     turn: u16,
+    /// Of a request, where it stands.
+    line: u32,
+    number: u32,
 }
 
 /// A place as it travels.
@@ -141,10 +144,21 @@ pub(crate) struct Asker {
     pub(crate) turn: u16,
 }
 
+/// Where a request stands among those of its line to its target. They are served in this order, whatever the provider does:
+/// what it sends by rendezvous it may complete behind what was sent later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Tells the line from those that its context had before.
+    pub(crate) line: u32,
+    /// From 0 on, wrapping.
+    pub(crate) number: u32,
+}
+
 /// A request, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Request<'a> {
     pub(crate) asker: Asker,
+    pub(crate) standing: Standing,
     pub(crate) handler: u16,
     pub(crate) place: Option<Place>,
     /// Where the reply goes.
@@ -177,6 +191,7 @@ pub(crate) fn write_request(
     to: &mut [u8],
     secret: u64,
     asker: Asker,
+    standing: Standing,
     handler: u16,
     place: Option<&Place>,
     address: &[u8],
@@ -197,6 +212,8 @@ pub(crate) fn write_request(
         slot: asker.slot,
         handler,
         turn: asker.turn,
+        line: standing.line,
+        number: standing.number,
     };
     let words = place.map(Place::words);
     let place = words.as_ref().map_or(&[][..], bytemuck::bytes_of);
@@ -226,6 +243,8 @@ pub(crate) fn write_reply(to: &mut [u8], secret: u64, me: u32, asker: Asker, sta
         slot: asker.slot,
         handler: 0,
         turn: asker.turn,
+        line: 0,
+        number: 0,
     };
     to[..HEAD].copy_from_slice(bytemuck::bytes_of(&head));
 }
@@ -289,7 +308,8 @@ impl<'a> Request<'a> {
         let (address, rest) = rest.split_at(head.address.into());
         let (inline, payload) = rest.split_at(head.inline.into());
         let asker = Asker { rank: head.source, context: head.context, slot: head.slot, turn: head.turn };
-        Ok(Request { asker, handler: head.handler, place, address, inline, payload })
+        let standing = Standing { line: head.line, number: head.number };
+        Ok(Request { asker, standing, handler: head.handler, place, address, inline, payload })
     }
 }
 
@@ -321,9 +341,12 @@ mod tests {
     const SECRET: u64 = 0x1234_5678_9abc_def0;
     const ASKER: Asker = Asker { rank: 3, context: 2, slot: 31, turn: 7 };
 
+    const STANDING: Standing = Standing { line: 5, number: u32::MAX };
+
     fn request(place: Option<&Place>, payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; PACKET_MAX];
-        let len = write_request(&mut packet, SECRET, ASKER, 9, place, b"address", [b"argu", b"ments"], payload.len());
+        let inline: [&[u8]; 2] = [b"argu", b"ments"];
+        let len = write_request(&mut packet, SECRET, ASKER, STANDING, 9, place, b"address", inline, payload.len());
         packet[len..len + payload.len()].copy_from_slice(payload);
         packet.truncate(len + payload.len());
         packet
@@ -348,8 +371,8 @@ mod tests {
                 if place.is_some_and(|place| place.errand == Errand::Fetch) { b"" } else { b"payload" };
             let packet = request(place.as_ref(), payload);
             let read = Request::parse(&packet, SECRET, 4).unwrap();
-            let expected =
-                Request { asker: ASKER, handler: 9, place, address: b"address", inline: b"arguments", payload };
+            let (address, inline) = (b"address", b"arguments");
+            let expected = Request { asker: ASKER, standing: STANDING, handler: 9, place, address, inline, payload };
             assert_eq!(read, expected);
         }
 

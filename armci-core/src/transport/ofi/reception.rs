@@ -6,6 +6,8 @@
 //! another that takes no answers, and nothing is served twice or lost: what has come and cannot be served yet lies in its
 //! buffer, or was put off.
 //!
+//! Requests of a line are served in the order in which they were sent (see `askers.rs`), whatever the provider does.
+//!
 //! A request that names a place (see `packet.rs`) takes a landing. What comes behind it does not wait for it: who asks
 //! minds the order. If its asker may have no landing now it is kept, and goes before later ones of its kind.
 //!
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::abi;
-use super::askers::Askers;
+use super::askers::{Askers, Turn};
 use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
 use super::landings::{Job, LANDINGS, Landings, Stage};
@@ -63,6 +65,8 @@ pub(crate) struct Reception {
 struct State {
     /// Requests that have come and were not served: buffer and length.
     waiting: VecDeque<(usize, usize)>,
+    /// Those that came too early, were kept without their buffers, and whose turn it is now.
+    following: VecDeque<Vec<u8>>,
     /// Those that named a place and have no landing yet, without their buffers; and the numbers of their askers.
     unlanded: VecDeque<(usize, Vec<u8>)>,
     landings: Landings,
@@ -104,6 +108,7 @@ impl Reception {
         let descriptor = registered.as_ref().map_or(ptr::null_mut(), |object| object.get().mem_desc);
         let state = State {
             waiting: VecDeque::with_capacity(BUFFERS),
+            following: VecDeque::new(),
             unlanded: VecDeque::new(),
             landings: Landings::new(),
             replies: Replies::new(),
@@ -204,11 +209,13 @@ impl Reception {
                 if let Some((asker, packet)) = state.next_to_land().and_then(|next| state.unlanded.remove(next)) {
                     served += usize::from(self.land(state, asker, packet, serve));
                 } else if let Some(packet) = state.replies.resume() {
-                    served += usize::from(self.answer(state, &packet, true, serve));
+                    served += usize::from(self.answer(state, &packet, Came::Resumed, serve));
+                } else if let Some(packet) = state.following.pop_front() {
+                    served += usize::from(self.answer(state, &packet, Came::InTurn, serve));
                 } else if let Some((buffer, len)) = state.waiting.pop_front() {
                     // SAFETY: the buffer is ours until it is posted again, and that many bytes of it were written.
                     let packet = unsafe { std::slice::from_raw_parts(self.packet(buffer), len) };
-                    served += usize::from(self.answer(state, packet, false, serve));
+                    served += usize::from(self.answer(state, packet, Came::JustNow, serve));
                     self.post(buffer);
                 } else {
                     break;
@@ -232,7 +239,8 @@ impl Reception {
     pub(crate) unsafe fn has_left_over(&self) -> bool {
         // SAFETY: SERVICE-OWNER.
         let state = unsafe { &*self.state.get() };
-        let unserved = !state.waiting.is_empty() || state.replies.can_resume() || state.next_to_land().is_some();
+        let unserved = !state.waiting.is_empty() || !state.following.is_empty();
+        let unserved = unserved || state.replies.can_resume() || state.next_to_land().is_some();
         unserved || state.replies.has_unsent() || state.landings.has_left_over()
     }
 
@@ -249,7 +257,14 @@ impl Reception {
 
     fn complete(&self, state: &mut State, completion: &abi::Completion) {
         match self.token(completion.context) {
-            Some(token) if token < BUFFERS => state.waiting.push_back((token, completion.len.min(PACKET_MAX))),
+            Some(token) if token < BUFFERS => {
+                let request = (token, completion.len.min(PACKET_MAX));
+                if self.endpoint.lets_overtake() {
+                    state.waiting.push_front(request);
+                } else {
+                    state.waiting.push_back(request);
+                }
+            }
             Some(token) if token < BUFFERS + REPLIES => self.free_packet(state, token - BUFFERS),
             Some(token) => self.accessed(state, token - BUFFERS - REPLIES),
             None => self.fabric.give_up(None, "libfabric has completed an operation that nobody began"),
@@ -273,13 +288,13 @@ impl Reception {
         Request::parse(packet, self.fabric.secret(), self.fabric.node().who().size as u32)
     }
 
-    /// Serves the request in a packet, and sends the reply, or puts it off; unless it was put off and is `resumed` now, it
-    /// goes behind those of its asker that were.
+    /// Serves the request in a packet, and sends the reply, or puts it off, unless it has come before its turn. If it was not
+    /// put off before, it goes behind those of its asker that were.
     fn answer(
         &self,
         state: &mut State,
         packet: &[u8],
-        resumed: bool,
+        came: Came,
         serve: &mut dyn FnMut(&Incoming<'_>) -> Served,
     ) -> bool {
         let request = match self.request(packet) {
@@ -290,7 +305,19 @@ impl Reception {
             }
         };
         let Some(way) = self.way(state, request.asker, request.address) else { return false };
-        let behind = !resumed && state.replies.is_behind(way.asker);
+        if came == Came::JustNow {
+            let Some(order) = state.askers.order(request.asker) else { unreachable!("an asker that has a way") };
+            match order.turn(request.standing, packet) {
+                Turn::Now => state.following.extend(std::iter::from_fn(|| order.follow())),
+                Turn::Later => return false,
+                Turn::Never => {
+                    let Asker { rank, context, .. } = request.asker;
+                    tracing::warn!("a request of rank {rank}, context {context}, that was served is dropped");
+                    return false;
+                }
+            }
+        }
+        let behind = came != Came::Resumed && state.replies.is_behind(way.asker);
         if !behind && request.place.is_some() {
             // Its buffer is needed: some providers read nothing behind a packet for which there is none, not even what is
             // fetched from the same rank.
@@ -474,6 +501,17 @@ impl Reception {
             Err(Trouble::Error(code)) => self.fabric.give_up(Some(rank), &self.fabric.domain().library().meaning(code)),
         }
     }
+}
+
+/// How a request comes to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// It has just arrived, and may be early.
+    JustNow,
+    /// It was early.
+    InTurn,
+    /// It was put off.
+    Resumed,
 }
 
 impl State {

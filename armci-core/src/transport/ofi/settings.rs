@@ -8,8 +8,7 @@
 //! all: 85 MiB and tens of milliseconds a thread, seen with 1.17. Ours post buffers of their own, which tcp reads into
 //! directly, so those of 1 KiB will do, if the limit of eager messages stays where it is. Verbs needs both to be equal,
 //! so these two are not set where an adapter of that kind may be used. Since 1.18 tcp does without `ofi_rxm`; and where
-//! that is used all the same, 2.1 knows no such limit: longer messages go by rendezvous, which completes them out of
-//! order, and our collectives stood still.
+//! that is used all the same, 2.1 knows no such limit, so that longer messages would go by rendezvous.
 //!
 //! They are not taken back, although what the program starts inherits them: libfabric 1.17 reads the buffers' size when it
 //! is first asked what there is, but the limit whenever an endpoint is opened (seen by watching `getenv`), and endpoints
