@@ -26,7 +26,7 @@ use crate::primitive::{AtomicU32, Cell, Ordering};
 /// Bytes of arguments that a message carries itself.
 pub const INLINE_MAX: usize = 104;
 /// Bytes that travel in a staging chunk: the most a single message can carry. With what comes before them they are a
-/// message that fabrics send at once, without asking the target first.
+/// message that most fabrics send at once, without asking the target first.
 pub const STAGING_BYTES: usize = (16 << 10) - 256;
 /// Request slots of an origin context: messages it may have under way at once.
 pub(crate) const REQUEST_SLOTS: usize = 32;

@@ -53,10 +53,6 @@ pub const CONTEXT2: u64 = 1 << 52;
 // Order between operations of one endpoint to another.
 /// A write and an earlier write.
 pub const ORDER_WAW: u64 = 1 << 4;
-/// A message and an earlier write.
-pub const ORDER_SAW: u64 = 1 << 7;
-/// A message and an earlier message.
-pub const ORDER_SAS: u64 = 1 << 8;
 
 /// A reliable endpoint without connections.
 pub const EP_RDM: c_int = 3;
@@ -123,21 +119,6 @@ pub struct TxAttr {
     /// Operations under way at most.
     pub size: usize,
     iov_limit: usize,
-}
-
-/// `struct fi_rx_attr`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct RxAttr {
-    caps: u64,
-    mode: u64,
-    op_flags: u64,
-    /// Order of what is received.
-    pub msg_order: u64,
-    comp_order: u64,
-    total_buffered: usize,
-    /// Buffers posted at most.
-    pub size: usize,
 }
 
 /// `struct fi_ep_attr`.
@@ -209,8 +190,7 @@ pub struct Info {
     handle: *mut Fid,
     /// Sending.
     pub tx_attr: *mut TxAttr,
-    /// Receiving.
-    pub rx_attr: *mut RxAttr,
+    rx_attr: *mut c_void,
     /// The endpoint.
     pub ep_attr: *mut EpAttr,
     /// The domain.
@@ -564,7 +544,6 @@ layouts! {
     "fid": Fid { "ops": ops },
     "fi_ops": Ops { "close": close, "bind": bind, "control": control },
     "fi_tx_attr": TxAttr { "op_flags": op_flags, "msg_order": msg_order, "inject_size": inject_size, "size": size },
-    "fi_rx_attr": RxAttr { "msg_order": msg_order, "size": size },
     "fi_ep_attr": EpAttr { "type": kind, "max_msg_size": max_msg_size, "max_order_waw_size": max_order_waw_size },
     "fi_domain_attr": DomainAttr {
         "name": name, "threading": threading, "data_progress": data_progress, "resource_mgmt": resource_mgmt,
@@ -573,7 +552,7 @@ layouts! {
     "fi_fabric_attr": FabricAttr { "prov_name": prov_name, "prov_version": prov_version },
     "fi_info": Info {
         "next": next, "caps": caps, "mode": mode, "addr_format": addr_format, "src_addr": src_addr,
-        "tx_attr": tx_attr, "rx_attr": rx_attr, "ep_attr": ep_attr, "domain_attr": domain_attr,
+        "tx_attr": tx_attr, "ep_attr": ep_attr, "domain_attr": domain_attr,
         "fabric_attr": fabric_attr,
     },
     "fid_fabric": Fabric { "ops": ops },
@@ -635,8 +614,6 @@ pub const FACTS: &[(&str, i64)] = &[
     ("FI_CONTEXT", CONTEXT as i64),
     ("FI_CONTEXT2", CONTEXT2 as i64),
     ("FI_ORDER_WAW", ORDER_WAW as i64),
-    ("FI_ORDER_SAW", ORDER_SAW as i64),
-    ("FI_ORDER_SAS", ORDER_SAS as i64),
     ("FI_EP_RDM", EP_RDM as i64),
     ("FI_RM_ENABLED", RM_ENABLED as i64),
     ("FI_THREAD_SAFE", THREAD_SAFE as i64),

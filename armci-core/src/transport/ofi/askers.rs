@@ -6,7 +6,8 @@
 //! the same as long as the job lasts, by which `replies.rs` keeps them apart.
 //!
 //! Requests of a line are let through in the order in which they were sent: one that comes too early waits here for those before
-//! it. There are no more of them than a line has slots.
+//! it. There are no more of them than a line has slots. A rank numbers its lines, so what is left of an earlier line of a context
+//! is known.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -50,16 +51,18 @@ pub(super) enum Turn {
     Now,
     /// It was kept, and will be.
     Later,
-    /// It has been, or can be none of ours.
+    /// It has been, or is of an earlier line, or can be none of ours.
     Never,
 }
 
 impl Order {
     /// Whose turn it is; keeps the packet of who comes early.
     pub(super) fn turn(&mut self, standing: Standing, packet: &[u8]) -> Turn {
-        if self.line != standing.line {
+        match standing.line.wrapping_sub(self.line) as i32 {
+            0 => (),
             // All that the line before it asked was answered, or its context would not have another.
-            *self = Order { line: standing.line, ..Order::default() };
+            1.. => *self = Order { line: standing.line, ..Order::default() },
+            _ => return Turn::Never,
         }
         match standing.number.wrapping_sub(self.next) as usize {
             0 => {
@@ -142,8 +145,9 @@ mod tests {
             assert_eq!(order.turn(at(number), b"?"), Turn::Never, "{number}");
         }
         assert_eq!(order.turn(at(beyond - 1), b"!"), Turn::Later);
-        // Another line begins at the beginning, and around the end it goes on.
+        // Another line begins at the beginning, the one before is over, and around the end it goes on.
         assert_eq!(order.turn(Standing { line: 2, number: 0 }, b"d"), Turn::Now);
+        assert_eq!(order.turn(at(4), b"e"), Turn::Never);
         assert_eq!(order.follow(), None);
         order.next = u32::MAX;
         let at = |number| Standing { line: 2, number };

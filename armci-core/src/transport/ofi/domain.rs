@@ -1,6 +1,6 @@
 //! The domain: which provider reaches the other nodes, and what an endpoint stands on.
 //!
-//! The provider is chosen by capability: reliable messages in order and remote memory access, among those that cross
+//! The provider is chosen by capability: reliable messages and remote memory access, among those that cross
 //! hosts, in the order in which libfabric offers them (fastest first). `ARMCI_FABRIC` names another, and the network
 //! interface if need be. All ranks must have chosen the same; see `fabric.rs`.
 //!
@@ -90,9 +90,7 @@ impl Domain {
             info.caps = abi::MSG | abi::RMA;
             info.mode = abi::CONTEXT | abi::CONTEXT2;
             (*info.ep_attr).kind = abi::EP_RDM;
-            (*info.tx_attr).msg_order = abi::ORDER_SAS;
             (*info.tx_attr).op_flags = abi::DELIVERY_COMPLETE;
-            (*info.rx_attr).msg_order = abi::ORDER_SAS;
             let domain = &mut *info.domain_attr;
             domain.threading = abi::THREAD_SAFE;
             domain.resource_mgmt = abi::RM_ENABLED;
@@ -186,11 +184,6 @@ impl Domain {
         let info = self.offer.get();
         let ordered = info.tx_attr().is_some_and(|tx| tx.msg_order & abi::ORDER_WAW != 0);
         ordered && info.ep_attr().is_some_and(|endpoint| bytes <= endpoint.max_order_waw_size)
-    }
-
-    /// Whether a message comes behind the writes before it.
-    pub(super) fn orders_messages_behind_writes(&self) -> bool {
-        self.offer.get().tx_attr().is_some_and(|tx| tx.msg_order & abi::ORDER_SAW != 0)
     }
 
     /// Bytes of a transfer at most.

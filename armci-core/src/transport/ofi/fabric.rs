@@ -142,12 +142,10 @@ impl Fabric {
             hosts[node.node_of(rank)?] = card.host.clone();
         }
         if verbose {
-            let orders = if domain.orders_messages_behind_writes() { "in order" } else { "in any order" };
             let complete = if domain.delivers() { "of which the end is known" } else { "by message" };
             let sleeps = if domain.has_descriptors() { "by descriptor" } else { "by timer" };
             let line = format!(
-                "armci: rank {}: other nodes through libfabric {}'s {why}; writes {complete}, messages behind them {orders}, \
-                 sleeps {sleeps}, the own side's memory {}\n",
+                "armci: rank {}: other nodes through libfabric {}'s {why}; writes {complete}, sleeps {sleeps}, the own side's memory {}\n",
                 who.rank,
                 domain.library().version(),
                 if domain.wants_local() { "is registered" } else { "needs no registration" },

@@ -27,7 +27,7 @@ const STORED: u8 = 5;
 
 /// Bytes of an endpoint's address at most.
 pub(crate) const ADDRESS_MAX: usize = 64;
-/// Bytes of a packet at most: what providers take without a rendezvous.
+/// Bytes of a packet at most: what most providers take without a rendezvous.
 pub(crate) const PACKET_MAX: usize = HEAD + PLACE + ADDRESS_MAX + INLINE_MAX + STAGING_BYTES;
 /// Bytes before a reply's data.
 pub(crate) const HEAD: usize = size_of::<Head>();
@@ -144,7 +144,7 @@ pub(crate) struct Asker {
     pub(crate) turn: u16,
 }
 
-/// Where a request stands among those of its line to its target. They are served in this order, whatever the provider does:
+/// Where a request stands among those of its line to its target. They are let through in this order, whatever the provider does:
 /// what it sends by rendezvous it may complete behind what was sent later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Standing {

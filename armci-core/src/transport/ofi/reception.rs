@@ -6,7 +6,7 @@
 //! another that takes no answers, and nothing is served twice or lost: what has come and cannot be served yet lies in its
 //! buffer, or was put off.
 //!
-//! Requests of a line are served in the order in which they were sent (see `askers.rs`), whatever the provider does.
+//! Requests of a line are let through in the order in which they were sent (see `askers.rs`), whatever the provider does.
 //!
 //! A request that names a place (see `packet.rs`) takes a landing. What comes behind it does not wait for it: who asks
 //! minds the order. If its asker may have no landing now it is kept, and goes before later ones of its kind.
@@ -30,12 +30,12 @@ use super::fabric::Fabric;
 use super::landings::{Job, LANDINGS, Landings, Stage};
 use super::library::Object;
 use super::names::Names;
-use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Request, Through, write_reply};
+use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Request, Standing, Through, write_reply};
 use super::replies::{REPLIES, Replies, Unsent, Way};
 use crate::error::Result;
 use crate::memory::RegionId;
 use crate::memory::region::{Access, Part};
-use crate::node::message::{STAGING_BYTES, Status};
+use crate::node::message::{REQUEST_SLOTS, STAGING_BYTES, Status};
 use crate::transport::{Incoming, Served};
 
 /// Buffers posted for requests.
@@ -304,15 +304,17 @@ impl Reception {
                 return false;
             }
         };
-        let Some(way) = self.way(state, request.asker, request.address) else { return false };
+        let way = self.way(state, request.asker, request.address);
         if came == Came::JustNow {
             let Some(order) = state.askers.order(request.asker) else { unreachable!("an asker that has a way") };
             match order.turn(request.standing, packet) {
                 Turn::Now => state.following.extend(std::iter::from_fn(|| order.follow())),
                 Turn::Later => return false,
                 Turn::Never => {
-                    let Asker { rank, context, .. } = request.asker;
-                    tracing::warn!("a request of rank {rank}, context {context}, that was served is dropped");
+                    let (Asker { rank, context, .. }, Standing { line, number }) = (request.asker, request.standing);
+                    tracing::warn!(
+                        "request {number} of line {line} of rank {rank}, context {context}, is out of turn: dropped"
+                    );
                     return false;
                 }
             }
@@ -321,7 +323,11 @@ impl Reception {
         if !behind && request.place.is_some() {
             // Its buffer is needed: some providers read nothing behind a packet for which there is none, not even what is
             // fetched from the same rank.
-            state.unlanded.push_back((way.asker, packet.to_vec()));
+            if state.unlanded.iter().filter(|(asker, _)| *asker == way.asker).count() < REQUEST_SLOTS {
+                state.unlanded.push_back((way.asker, packet.to_vec()));
+            } else {
+                tracing::warn!("a request of rank {} is dropped: it has more under way than slots", way.rank);
+            }
             return false;
         }
         let reply = if behind { None } else { self.take_packet(state, way) };
@@ -351,7 +357,7 @@ impl Reception {
         }
         let Ok(request) = self.request(&packet) else { unreachable!("a request that was understood before") };
         let Some(place) = request.place else { unreachable!("a request that names a place") };
-        let Some(way) = self.way(state, request.asker, request.address) else { return false };
+        let way = self.way(state, request.asker, request.address);
         let Some(landing) = state.landings.take(asker) else { unreachable!("looked at before a request is") };
         let Some(reply) = self.take_packet(state, way) else { unreachable!("looked at before a request is") };
         let endpoint = match place.through {
@@ -442,15 +448,14 @@ impl Reception {
     }
 
     /// Where the answers to whoever asks go.
-    fn way(&self, state: &mut State, asker: Asker, address: &[u8]) -> Option<Way> {
-        let domain = self.fabric.domain();
+    fn way(&self, state: &mut State, asker: Asker, address: &[u8]) -> Way {
+        let (domain, rank) = (self.fabric.domain(), asker.rank as usize);
         let found = state.askers.find(domain, asker, address);
         state.askers.tidy(domain, |retired| state.replies.go_to(retired));
-        let dropped = |error| {
-            tracing::warn!("a request of rank {} is dropped, since it cannot be answered: {error}", asker.rank);
-        };
-        let (number, endpoint) = found.map_err(dropped).ok()?;
-        Some(Way { asker: number, rank: asker.rank as usize, endpoint })
+        let (asker, endpoint) = found.unwrap_or_else(|error| {
+            self.fabric.give_up(Some(rank), &format!("where it wants its answers is not understood: {error}"))
+        });
+        Way { asker, rank, endpoint }
     }
 
     /// Begins and sends what waits for that, as far as the provider takes it.
