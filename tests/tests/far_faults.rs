@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use armci_core::job::Outcome;
-use armci_core::{Handle, Region, STAGING_BYTES, World};
+use armci_core::{Handle, Reduce, Region, STAGING_BYTES, World};
 use tests::Ranks;
 use tests::sample::everything;
 
@@ -147,20 +147,62 @@ fn who_takes_no_answers_holds_up_nobody_else() {
 #[test]
 fn nothing_changes_when_requests_overtake_each_other() {
     in_spite_of("overtake=50,delay=100");
+    in_spite_of("overtake=50,again=20,duplicate=20");
 }
 
-/// Longer messages are completed behind shorter ones that were sent later.
+/// A job on two nodes whose provider completes longer messages when they were fetched, behind shorter ones that were sent later.
+fn by_rendezvous(ranks: usize, progress: &str) -> Ranks {
+    let job = Ranks::new(ranks).nodes(2).env("ARMCI_FABRIC", "tcp;ofi_rxm").env("ARMCI_PROGRESS", progress);
+    let limits = ["FI_OFI_RXM_BUFFER_SIZE", "FI_OFI_RXM_EAGER_LIMIT", "FI_OFI_RXM_SAR_LIMIT"];
+    limits.into_iter().fold(job, |job, limit| job.env(limit, "1024")).timeout(Duration::from_secs(150))
+}
+
 #[test]
 fn nothing_changes_where_messages_go_by_rendezvous() {
     for (ranks, progress) in [(2, "thread"), (2, "none"), (4, "thread")] {
-        let job = Ranks::new(ranks).nodes(2).env("ARMCI_FABRIC", "tcp;ofi_rxm").env("ARMCI_PROGRESS", progress);
-        let limits = ["FI_OFI_RXM_BUFFER_SIZE", "FI_OFI_RXM_EAGER_LIMIT", "FI_OFI_RXM_SAR_LIMIT"];
-        limits
-            .into_iter()
-            .fold(job, |job, limit| job.env(limit, "1024"))
-            .timeout(Duration::from_secs(150))
-            .run(everything);
+        by_rendezvous(ranks, progress).run(everything);
     }
+}
+
+/// The first rank sends what is fetched only while it looks, and then sleeps until its neighbour comes, who waits for whoever
+/// fetches, and does so late.
+#[test]
+fn who_waits_for_neighbours_lets_others_fetch() {
+    by_rendezvous(4, "thread").run(|world| {
+        let near = (world.rank() < 2).then(|| world.create_team(&[0, 1]).unwrap());
+        let doze = world
+            .register(|_, _| {
+                std::thread::sleep(Duration::from_millis(20));
+                Ok(())
+            })
+            .unwrap();
+        world.barrier().unwrap();
+        let mut room = vec![0u8; 8000];
+        for round in 0..10 {
+            if let Some(near) = &near {
+                if world.rank() == 1 {
+                    world.send(2, doze, &[]).unwrap();
+                }
+                near.barrier().unwrap();
+            }
+            match world.rank() {
+                0 => world.send_to(2, round, &vec![round as u8; 8000]).unwrap(),
+                1 => drop(world.receive(2, round, &mut room[..1]).unwrap()),
+                2 => {
+                    world.receive(0, round, &mut room).unwrap();
+                    assert_eq!(room, [round as u8; 8000]);
+                    world.send_to(1, round, &[1u8]).unwrap();
+                }
+                _ => (),
+            }
+            if let Some(near) = &near {
+                let mut sum = [1u64];
+                near.all_reduce(&mut sum, Reduce::Sum).unwrap();
+                assert_eq!(sum, [2]);
+            }
+        }
+        world.barrier().unwrap();
+    });
 }
 
 #[test]

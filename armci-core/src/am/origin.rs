@@ -460,8 +460,10 @@ impl Origin {
     pub(crate) fn wait_with_all(&self, bell: &Bell, ready: impl FnMut() -> bool) {
         let threaded = self.service.has_thread();
         let sleep = |ready: &mut dyn FnMut() -> bool| {
-            if threaded {
-                // Messages are the progress thread's: nobody need wake us for them.
+            let sends = self.line.get().is_some_and(|line| line.under_way() != 0);
+            if threaded && !sends {
+                // Messages are the progress thread's: nobody need wake us for them. What this thread has sent may be fetched
+                // only while it looks at its line.
                 self.service.while_waiter_sleeps_elsewhere(|| bell.sleep_unless(ready));
                 true
             } else {
