@@ -10,6 +10,8 @@ use tests::sample::everything;
 
 /// Within this a job whose fabric is at fault has ended: the launcher has the first word for a second.
 const LIMIT: Duration = Duration::from_secs(8);
+/// The same where nothing but silence tells of it, which is believed after some questions.
+const SILENCE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Does everything, over a fabric with these faults.
 fn in_spite_of(faults: &str) {
@@ -309,20 +311,20 @@ fn a_rank_that_is_killed_is_named_by_those_who_ask() {
 }
 
 /// What the job has said of a fabric at fault: who, where, and why.
-fn is_told(outcome: &Outcome, took: Duration, words: &[&str]) {
+fn is_told(outcome: &Outcome, took: Duration, limit: Duration, words: &[&str]) {
     let said = String::from_utf8_lossy(&outcome.stderr);
     let line = said.lines().find(|line| line.contains("cannot communicate")).unwrap_or_else(|| panic!("{said}"));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     for word in words.iter().copied().chain([host.as_str()]) {
         assert!(line.contains(word), "no {word:?} in: {line}");
     }
-    assert!(took < LIMIT, "took {took:?}");
+    assert!(took < limit, "took {took:?}");
 }
 
 #[test]
 fn a_fault_of_the_provider_is_told() {
     let (outcome, took) = when_rank_1("thread", "fail=400,rank=0", || (), gets);
-    is_told(&outcome, took, &["rank 0 on", "a fault that ARMCI_FABRIC_FAULTS asked for"]);
+    is_told(&outcome, took, LIMIT, &["rank 0 on", "a fault that ARMCI_FABRIC_FAULTS asked for"]);
 }
 
 /// Breaks all connections of this process that are not of this machine alone, and takes no more.
@@ -340,8 +342,67 @@ fn unplug() {
 #[test]
 fn a_broken_connection_is_told_with_the_rank_behind_it() {
     let (outcome, took) = when_rank_1("thread", "", unplug, gets);
-    // By whoever notices first, on either side of it.
-    is_told(&outcome, took, &["rank 1 on"]);
+    // By whoever notices first, on either side of it; if all gets go by message, perhaps nobody does.
+    is_told(&outcome, took, SILENCE_LIMIT, &["rank 1 on"]);
+}
+
+/// Rank 0, whose requests or answers are lost, waits for one of rank 1's.
+fn is_missed(progress: &str, fault: &str) {
+    let (outcome, took) = when_rank_1(
+        progress,
+        &format!("{fault},rank=0"),
+        || (),
+        |world, region| {
+            if world.rank() != 0 {
+                world.barrier().unwrap();
+            }
+            loop {
+                world.fetch_add(region.at::<i64>(1, 0), 1).unwrap();
+            }
+        },
+    );
+    is_told(&outcome, took, SILENCE_LIMIT, &["rank 0 on", "with rank 1 on", "was lost"]);
+}
+
+#[test]
+fn a_request_that_was_lost_is_missed() {
+    is_missed("thread", "lost=1000");
+}
+
+#[test]
+fn an_answer_that_was_lost_is_missed() {
+    is_missed("thread", "unheard=1000");
+}
+
+#[test]
+fn a_request_that_was_lost_is_missed_without_threads() {
+    is_missed("none", "lost=1000");
+}
+
+/// Where the only thing under way is a message, no access of the provider's fails.
+#[test]
+fn a_broken_connection_is_told_by_who_waits_for_answers() {
+    let (outcome, took) = when_rank_1("thread", "", unplug, |world, region| {
+        loop {
+            world.fetch_add(region.at::<i64>(1, 0), 1).unwrap();
+        }
+    });
+    is_told(&outcome, took, SILENCE_LIMIT, &["rank 1 on"]);
+}
+
+/// Who computes is no lost connection, however long.
+#[test]
+fn who_does_not_answer_for_a_while_is_waited_for() {
+    Ranks::new(2).nodes(2).env("ARMCI_FABRIC", "tcp").env("ARMCI_PROGRESS", "none").run(|world| {
+        let region = world.allocate(64).unwrap();
+        world.barrier().unwrap();
+        if world.rank() == 0 {
+            assert_eq!(world.fetch_add(region.at::<i64>(1, 0), 1).unwrap(), 0);
+        } else {
+            std::thread::sleep(Duration::from_secs(9));
+        }
+        world.barrier().unwrap();
+    });
 }
 
 /// What this process does at each signal, as the kernel tells it.

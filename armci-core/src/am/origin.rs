@@ -508,6 +508,9 @@ impl Origin {
         let awake = || ready() || self.service.has_work();
         let line = self.line.get().filter(|line| line.under_way() != 0);
         let serves = self.transport.has_beyond() && !self.service.has_thread();
+        if let Some(line) = line {
+            line.wonder();
+        }
         self.service.while_waiter_sleeps(|| {
             if line.is_some() || serves {
                 self.transport.nap(line, serves, awake)

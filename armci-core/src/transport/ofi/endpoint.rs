@@ -171,6 +171,16 @@ impl Endpoint {
         self.faults.as_ref().is_some_and(|faults| faults.overtakes())
     }
 
+    /// Whether tests want the next request lost.
+    pub(super) fn loses_request(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.loses_request())
+    }
+
+    /// Whether tests want a reply that has come lost.
+    pub(super) fn loses_reply(&self) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.loses_reply())
+    }
+
     /// Whether tests want a reply to come twice.
     pub(super) fn repeats(&self) -> bool {
         self.faults.as_ref().is_some_and(|faults| faults.comes_twice())

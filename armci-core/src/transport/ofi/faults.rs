@@ -8,6 +8,8 @@
 //! | `delay=US` | completions are held back, up to so many microseconds |
 //! | `duplicate=PERCENT` | so many replies come a second time, late |
 //! | `overtake=PERCENT` | so many requests come before those that came with them |
+//! | `lost=COUNT` | of each endpoint's requests the one with this number does not arrive, as if its connection had broken |
+//! | `unheard=COUNT` | of the replies to each endpoint, likewise |
 //! | `deaf=RANK+COUNT` | from the first long answer to this rank on, none to it is taken for so many attempts to answer others |
 //! | `fail=COUNT` | after so many completions each one is an error, as if the peer had gone |
 //! | `rank=RANK` | all of the above at this rank only |
@@ -30,6 +32,8 @@ pub(crate) struct Asked {
     delay: Duration,
     duplicate: u64,
     overtake: u64,
+    lost: Option<u64>,
+    unheard: Option<u64>,
     /// Which rank takes no answers, for so many attempts to answer others.
     deaf: Option<(usize, u64)>,
     fail: Option<u64>,
@@ -60,6 +64,8 @@ impl FromStr for Asked {
                 "delay" => asked.delay = Duration::from_micros(number()?),
                 "duplicate" => asked.duplicate = percent()?,
                 "overtake" => asked.overtake = percent()?,
+                "lost" => asked.lost = Some(number()?),
+                "unheard" => asked.unheard = Some(number()?),
                 "deaf" => {
                     let (rank, count) = value.split_once('+').ok_or(())?;
                     asked.deaf = Some((rank.parse().map_err(drop)?, count.parse().map_err(drop)?));
@@ -104,6 +110,9 @@ pub(super) struct Faults {
     completions: AtomicU64,
     /// Attempts to answer others since a rank is deaf, and one; 0 before.
     others: AtomicU64,
+    /// Requests and replies so far.
+    sent: AtomicU64,
+    heard: AtomicU64,
     began: Instant,
     /// When completions are let through again, in microseconds since then.
     next: AtomicU64,
@@ -112,8 +121,9 @@ pub(super) struct Faults {
 impl Faults {
     /// Those of rank `rank`, if it is to have some; `seed` is another number for each endpoint.
     pub(super) fn of(asked: &Asked, rank: usize, seed: u64) -> Option<Box<Self>> {
-        let Asked { again, delay, duplicate, overtake, deaf, fail, .. } = *asked;
-        let quiet = (again, delay, duplicate, overtake, deaf, fail) == (0, Duration::ZERO, 0, 0, None, None);
+        let Asked { again, delay, duplicate, overtake, lost, unheard, deaf, fail, .. } = *asked;
+        let quiet = (again, delay, duplicate, overtake) == (0, Duration::ZERO, 0, 0);
+        let quiet = quiet && (lost, unheard, deaf, fail) == (None, None, None, None);
         let mine = asked.rank.is_none_or(|one| one == rank);
         (mine && !quiet).then(|| {
             Box::new(Faults {
@@ -122,6 +132,8 @@ impl Faults {
                 storm: AtomicU64::new(0),
                 completions: AtomicU64::new(0),
                 others: AtomicU64::new(0),
+                sent: AtomicU64::new(0),
+                heard: AtomicU64::new(0),
                 began: Instant::now(),
                 next: AtomicU64::new(0),
             })
@@ -187,6 +199,16 @@ impl Faults {
         (1..=count).contains(&self.others.load(Ordering::Relaxed))
     }
 
+    /// Counts requests; whether this one is lost.
+    pub(super) fn loses_request(&self) -> bool {
+        self.asked.lost.is_some_and(|number| self.sent.fetch_add(1, Ordering::Relaxed) + 1 == number)
+    }
+
+    /// Counts replies; whether this one is lost.
+    pub(super) fn loses_reply(&self) -> bool {
+        self.asked.unheard.is_some_and(|number| self.heard.fetch_add(1, Ordering::Relaxed) + 1 == number)
+    }
+
     /// Whether a request comes before others.
     pub(super) fn overtakes(&self) -> bool {
         self.asked.overtake != 0 && self.happens(self.asked.overtake)
@@ -204,11 +226,12 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_understood_or_refused() {
-        let asked: Asked = "again=30,delay=100,wants=local+endpoint,lacks=wait,largest=5000,rank=1".parse().unwrap();
+        let asked: Asked =
+            "again=30,delay=100,overtake=5,lost=7,wants=local+endpoint,lacks=wait,largest=5000,rank=1".parse().unwrap();
         assert_eq!((asked.again, asked.delay, asked.rank), (30, Duration::from_micros(100), Some(1)));
         assert_eq!(asked.wants, abi::MR_LOCAL | abi::MR_ENDPOINT);
         assert!(asked.lacks_wait && !asked.lacks_delivery);
-        assert_eq!(asked.largest, Some(5000));
+        assert_eq!((asked.overtake, asked.lost, asked.unheard, asked.largest), (5, Some(7), None, Some(5000)));
         for wrong in ["", "again", "again=100", "again=x", "wants=more", "lacks=", "sleep=1", "deaf=1", "deaf=+2"] {
             assert!(wrong.parse::<Asked>().is_err(), "{wrong}");
         }

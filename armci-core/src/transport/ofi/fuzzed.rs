@@ -46,7 +46,10 @@ pub fn decode(packet: &[u8]) -> [bool; 2] {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::packet::{Asker, Errand, HEAD, PACKET_MAX, Place, Standing, Through, write_reply, write_request};
+    use super::super::packet::{
+        Asker, Errand, HEAD, PACKET_MAX, Place, Standing, Through, write_nothing, write_question, write_reply,
+        write_request,
+    };
     use super::*;
     use crate::node::message::Status;
 
@@ -88,7 +91,12 @@ mod tests {
         });
         let mut stored = vec![0x5a; HEAD];
         write_reply(&mut stored, SECRET, 1, asker, Status::Done, BULK_BYTES, true);
-        requests.into_iter().chain(replies).chain([stored]).collect()
+        let mut question = vec![0x5a; PACKET_MAX];
+        let len = write_question(&mut question, SECRET, asker, &[2; 28]);
+        question.truncate(len);
+        let mut nothing = vec![0x5a; HEAD];
+        write_nothing(&mut nothing, SECRET, 1, asker);
+        requests.into_iter().chain(replies).chain([stored, question, nothing]).collect()
     }
 
     /// Numbers that are the same in each run (xorshift).

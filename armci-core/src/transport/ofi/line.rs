@@ -19,17 +19,19 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::abi;
 use super::bulk::{Buffers, Lent, Purpose};
 use super::domain::Domain;
+use super::doubts::{Doubts, Then};
 use super::endpoint::{Endpoint, Local, Target, Token, Trouble};
 use super::fabric::Fabric;
 use super::library::Object;
 use super::names::Names;
 use super::packet::{
     ADDRESS_MAX, Answer, Asker, BULK_BYTES, Errand, HEAD, PACKET_MAX, PLACE, Place, Reply, Standing, Through,
-    write_request,
+    write_question, write_request,
 };
 use crate::error::Result;
 use crate::memory::region::Access;
@@ -45,6 +47,10 @@ const LEND_FROM: usize = 4 * STAGING_BYTES;
 const BATCH: usize = 16;
 /// Bytes of a request before its payload.
 const FRONT: usize = HEAD + PLACE + ADDRESS_MAX + INLINE_MAX;
+/// The front of a question, behind those of the slots.
+const QUESTION: usize = REQUEST_SLOTS;
+/// Its token, behind those of slots and buffers.
+const QUESTION_TOKEN: usize = REQUEST_SLOTS + BUFFERS;
 
 /// What a slot does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +98,9 @@ pub(crate) struct Line {
     descriptors: [*mut std::ffi::c_void; 3],
     /// Slots in use.
     under_way: Cell<usize>,
+    doubts: Doubts,
+    /// Whom a question is on its way to.
+    questioned: Cell<Option<usize>>,
     /// A reply that tests have come again, late.
     late: RefCell<Vec<u8>>,
 }
@@ -117,7 +126,7 @@ impl Line {
         let domain = Arc::new(fabric.domain().beside()?);
         let endpoint = Endpoint::open(&domain)?;
         let name = endpoint.name()?;
-        let mut fronts = vec![0; REQUEST_SLOTS * FRONT].into_boxed_slice();
+        let mut fronts = vec![0; (REQUEST_SLOTS + 1) * FRONT].into_boxed_slice();
         let mut buffers = vec![0; BUFFERS * PACKET_MAX].into_boxed_slice();
         let mut descriptors = [ptr::null_mut(); 3];
         let mut registered = None;
@@ -141,7 +150,7 @@ impl Line {
             lendings: Cell::new(0),
             domain,
             names: Names::default(),
-            tokens: (0..REQUEST_SLOTS + BUFFERS).map(|_| Token::default()).collect(),
+            tokens: (0..=QUESTION_TOKEN).map(|_| Token::default()).collect(),
             fronts,
             buffers,
             fabric: fabric.clone(),
@@ -153,6 +162,8 @@ impl Line {
             turns: [const { Cell::new(0) }; REQUEST_SLOTS],
             descriptors,
             under_way: Cell::new(0),
+            doubts: Doubts::new(),
+            questioned: Cell::new(None),
             late: RefCell::default(),
         };
         (0..BUFFERS).for_each(|buffer| line.post(buffer));
@@ -266,10 +277,12 @@ impl Line {
         let len = write_request(front, secret, asker, standing, handler, place, &self.name, inline, staged_len);
         let pieces =
             [(Local { at: self.front(slot), desc: self.descriptors[0] }, len), (self.chunk(slot), message.staged_len)];
+        let sent = self.endpoint.loses_request();
         // SAFETY: OPERATION-MEMORY.
-        let taken = unsafe { self.endpoint.send(self.name_of(target), pieces, &self.tokens[slot]) };
+        let send = || unsafe { self.endpoint.send(self.name_of(target), pieces, &self.tokens[slot]) };
+        let taken = if sent { Ok(()) } else { send() };
         let stores = place.filter(|place| place.errand == Errand::Store).map_or(0, |place| place.len);
-        self.taken(slot, Use::Message { target, stores, sent: false, answer: None }, taken)?;
+        self.taken(slot, Use::Message { target, stores, sent, answer: None }, taken)?;
         self.turns[slot].set(turn);
         self.names.count_request(target);
         Ok(())
@@ -432,18 +445,67 @@ impl Line {
             }
             Err(failed) if failed.is_too_long() => {
                 tracing::warn!("a packet is dropped: {}", failed.reason);
-                if let Some(buffer) = self.token(failed.context).and_then(|token| token.checked_sub(REQUEST_SLOTS)) {
+                if let Some(buffer) = self.token(failed.context).and_then(|token| token.checked_sub(REQUEST_SLOTS))
+                    && buffer < BUFFERS
+                {
                     self.post(buffer);
                 }
                 true
             }
             Err(failed) => {
-                let target = self.token(failed.context).and_then(|token| match self.uses.get(token)?.get() {
-                    Use::Message { target, .. } | Use::Access { target, .. } => Some(target),
-                    Use::Nothing => None,
+                let target = self.token(failed.context).and_then(|token| match self.uses.get(token).map(Cell::get) {
+                    Some(Use::Message { target, .. } | Use::Access { target, .. }) => Some(target),
+                    Some(Use::Nothing) => None,
+                    None => self.questioned.get().filter(|_| token == QUESTION_TOKEN),
                 });
                 self.fabric.give_up_on(target, &failed)
             }
+        }
+    }
+
+    /// To be called now and then by who waits: asks after answers that stay away (see `doubts.rs`).
+    pub(crate) fn wonder(&self) {
+        let now = Instant::now();
+        let mut wondered = [usize::MAX; REQUEST_SLOTS];
+        for slot in 0..REQUEST_SLOTS {
+            let Use::Message { target, sent: true, answer: None, .. } = self.uses[slot].get() else { continue };
+            // Of several the first will do: the question is whether anything is there.
+            if wondered[..slot].contains(&target) {
+                continue;
+            }
+            wondered[slot] = target;
+            if let Then::Ask(round) = self.doubts.consider(slot, self.turns[slot].get(), now)
+                && self.questioned.get().is_none()
+            {
+                let taken = self.ask(slot, target, round);
+                self.then(target, self.doubts.asked(slot, taken, now));
+            }
+        }
+    }
+
+    /// Asks a rank whether anything of this context is there; whether the provider takes the question.
+    fn ask(&self, slot: usize, target: usize, turn: u16) -> bool {
+        let rank = self.fabric.node().who().rank as u32;
+        let asker = Asker { rank, context: self.context, slot: slot as u16, turn };
+        // SAFETY: SINGLE-ORIGIN: no question is under way, so its front is ours.
+        let front = unsafe { std::slice::from_raw_parts_mut(self.front(QUESTION), FRONT) };
+        let len = write_question(front, self.fabric.secret(), asker, &self.name);
+        let nothing = Local { at: ptr::null_mut(), desc: ptr::null_mut() };
+        let pieces = [(Local { at: self.front(QUESTION), desc: self.descriptors[0] }, len), (nothing, 0)];
+        // SAFETY: OPERATION-MEMORY.
+        match unsafe { self.endpoint.send(self.name_of(target), pieces, &self.tokens[QUESTION_TOKEN]) } {
+            Ok(()) => {
+                self.questioned.set(Some(target));
+                true
+            }
+            Err(Trouble::Again) => false,
+            Err(Trouble::Error(code)) => self.fabric.give_up(Some(target), &self.domain.library().meaning(code)),
+        }
+    }
+
+    fn then(&self, target: usize, then: Then) {
+        if let Then::GiveUp(reason) = then {
+            self.fabric.give_up(Some(target), reason);
         }
     }
 
@@ -457,6 +519,9 @@ impl Line {
         let Some(token) = self.token(completion.context) else {
             self.fabric.give_up(None, "libfabric has completed an operation that nobody began")
         };
+        if token == QUESTION_TOKEN {
+            return self.questioned.set(None);
+        }
         if token >= REQUEST_SLOTS {
             let buffer = token - REQUEST_SLOTS;
             // SAFETY: the buffer is ours again, and that many bytes of it were written.
@@ -467,7 +532,9 @@ impl Line {
             if self.endpoint.repeats() {
                 *self.late.borrow_mut() = packet.to_vec();
             }
-            self.take(packet);
+            if !self.endpoint.loses_reply() {
+                self.take(packet);
+            }
             return self.post(buffer);
         }
         match self.uses[token].get() {
@@ -496,6 +563,14 @@ impl Line {
             Err(reason) => return tracing::warn!("a packet is dropped: {reason}"),
         };
         let slot = usize::from(reply.slot);
+        if reply.answer == Answer::Nothing {
+            let (rank, turn) = (reply.source as usize, self.turns[slot].get());
+            let waits = matches!(self.uses[slot].get(), Use::Message { target, sent: true, answer: None, .. } if target == rank);
+            if waits {
+                self.then(rank, self.doubts.answered(slot, turn, reply.turn, Instant::now()));
+            }
+            return;
+        }
         let (target, stores, sent) = match self.uses[slot].get() {
             Use::Message { target, stores, sent, answer: None }
                 if target == reply.source as usize && self.turns[slot].get() == reply.turn =>

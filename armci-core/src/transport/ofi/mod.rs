@@ -25,6 +25,7 @@ mod askers;
 mod bulk;
 mod dispositions;
 mod domain;
+mod doubts;
 mod endpoint;
 mod fabric;
 mod faults;

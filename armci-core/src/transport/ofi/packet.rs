@@ -3,10 +3,12 @@
 //! ```text
 //!   request   Head | Place? | the sender's address | arguments | payload     to the service endpoint of the target
 //!   reply     Head | data, or the reason of a refusal                        to the endpoint of the context that asked
+//!   question  Head | the sender's address                                    as a request
+//!   nothing   Head                                                           as a reply
 //! ```
 //!
 //! A request with a [`Place`] has its payload there, in the memory of whoever asks, or wants its reply there. The reply
-//! to the latter is a head that says how much was written.
+//! to the latter is a head that says how much was written. A question is whether anything of who asks is there (see `doubts.rs`).
 //!
 //! Nothing that came from a network is believed before it was looked at: [`Request::parse`] and [`Reply::parse`] take
 //! any bytes and say what is wrong with them. A packet that does not show the job's secret is not of this job.
@@ -16,7 +18,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::node::message::{INLINE_MAX, MAX_CONTEXTS, REQUEST_SLOTS, STAGING_BYTES, Status};
 
 /// Says what these bytes are, and in which version.
-const MARK: u32 = u32::from_le_bytes(*b"AR\x00\x03");
+const MARK: u32 = u32::from_le_bytes(*b"AR\x00\x04");
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const REFUSAL: u8 = 3;
@@ -24,6 +26,10 @@ const REFUSAL: u8 = 3;
 const PLACED: u8 = 4;
 /// A reply that lies where the request said.
 const STORED: u8 = 5;
+/// Whether anything of who asks is here.
+const QUESTION: u8 = 6;
+/// Nothing is.
+const NOTHING: u8 = 7;
 
 /// Bytes of an endpoint's address at most.
 pub(crate) const ADDRESS_MAX: usize = 64;
@@ -60,7 +66,7 @@ struct Head {
     context: u16,
     slot: u16,
     handler: u16,
-    /// Counts the uses of a slot, so that a reply that comes twice is known.
+    /// Counts the uses of a slot, so that a reply that comes twice is known; of a question, its round.
     turn: u16,
     /// Of a request, where it stands.
     line: u32,
@@ -159,6 +165,8 @@ pub(crate) struct Standing {
 pub(crate) struct Request<'a> {
     pub(crate) asker: Asker,
     pub(crate) standing: Standing,
+    /// It only asks whether anything of its asker is here, and stands nowhere.
+    pub(crate) is_question: bool,
     pub(crate) handler: u16,
     pub(crate) place: Option<Place>,
     /// Where the reply goes.
@@ -183,6 +191,8 @@ pub(crate) enum Answer<'a> {
     Data(&'a [u8]),
     /// So many bytes, at the place that the request named.
     Stored(usize),
+    /// To a question: nothing of who asked is there.
+    Nothing,
 }
 
 /// Writes what of a request comes before its payload; says how many bytes that are.
@@ -217,36 +227,46 @@ pub(crate) fn write_request(
     };
     let words = place.map(Place::words);
     let place = words.as_ref().map_or(&[][..], bytemuck::bytes_of);
+    write(to, &[bytemuck::bytes_of(&head), place, address, inline[0], inline[1]])
+}
+
+/// Writes the question whether anything of `asker` is there; says how many bytes that are.
+pub(crate) fn write_question(to: &mut [u8], secret: u64, asker: Asker, address: &[u8]) -> usize {
+    assert!(address.len() <= ADDRESS_MAX);
+    let head = Head { address: address.len() as u8, ..bare(QUESTION, secret, asker.rank, asker) };
+    write(to, &[bytemuck::bytes_of(&head), address])
+}
+
+/// Writes that nothing of `asker` is here: [`HEAD`] bytes.
+pub(crate) fn write_nothing(to: &mut [u8], secret: u64, me: u32, asker: Asker) {
+    write(to, &[bytemuck::bytes_of(&bare(NOTHING, secret, me, asker))]);
+}
+
+/// Writes pieces one behind the other; says how many bytes that are.
+fn write(to: &mut [u8], pieces: &[&[u8]]) -> usize {
     let mut len = 0;
-    for piece in [bytemuck::bytes_of(&head), place, address, inline[0], inline[1]] {
+    for piece in pieces {
         to[len..len + piece.len()].copy_from_slice(piece);
         len += piece.len();
     }
     len
 }
 
+/// The head of what has nothing else: from rank `source`, about a slot of `asker`.
+fn bare(kind: u8, secret: u64, source: u32, asker: Asker) -> Head {
+    let Asker { context, slot, turn, .. } = asker;
+    Head { mark: MARK, kind, secret, source, context, slot, turn, ..Head::zeroed() }
+}
+
 /// Writes what of a reply comes before its data: [`HEAD`] bytes, or all of it if the data were `stored`.
 pub(crate) fn write_reply(to: &mut [u8], secret: u64, me: u32, asker: Asker, status: Status, len: usize, stored: bool) {
-    let head = Head {
-        mark: MARK,
-        kind: match (status, stored) {
-            (Status::Refused, _) => REFUSAL,
-            (Status::Done, false) => REPLY,
-            (Status::Done, true) => STORED,
-        },
-        address: 0,
-        inline: 0,
-        secret,
-        source: me,
-        payload: len as u32,
-        context: asker.context,
-        slot: asker.slot,
-        handler: 0,
-        turn: asker.turn,
-        line: 0,
-        number: 0,
+    let kind = match (status, stored) {
+        (Status::Refused, _) => REFUSAL,
+        (Status::Done, false) => REPLY,
+        (Status::Done, true) => STORED,
     };
-    to[..HEAD].copy_from_slice(bytemuck::bytes_of(&head));
+    let head = Head { payload: len as u32, ..bare(kind, secret, me, asker) };
+    write(to, &[bytemuck::bytes_of(&head)]);
 }
 
 /// The head of a packet of this job, and what follows it.
@@ -287,9 +307,11 @@ impl<'a> Request<'a> {
     /// What is wrong with it.
     pub(crate) fn parse(packet: &'a [u8], secret: u64, ranks: u32) -> Result<Self, String> {
         let (head, rest) = head(packet, secret, ranks)?;
-        if ![REQUEST, PLACED].contains(&head.kind)
+        let is_question = head.kind == QUESTION;
+        if ![REQUEST, PLACED, QUESTION].contains(&head.kind)
             || usize::from(head.context) >= MAX_CONTEXTS
             || usize::from(head.slot) >= REQUEST_SLOTS
+            || (is_question && (head.inline != 0 || head.payload != 0))
         {
             return Err(format!("{head:?} is no request"));
         }
@@ -309,7 +331,7 @@ impl<'a> Request<'a> {
         let (inline, payload) = rest.split_at(head.inline.into());
         let asker = Asker { rank: head.source, context: head.context, slot: head.slot, turn: head.turn };
         let standing = Standing { line: head.line, number: head.number };
-        Ok(Request { asker, standing, handler: head.handler, place, address, inline, payload })
+        Ok(Request { asker, standing, is_question, handler: head.handler, place, address, inline, payload })
     }
 }
 
@@ -321,14 +343,19 @@ impl<'a> Reply<'a> {
     pub(crate) fn parse(packet: &'a [u8], secret: u64, ranks: u32) -> Result<Self, String> {
         let (head, rest) = head(packet, secret, ranks)?;
         let status = match head.kind {
-            REPLY | STORED => Status::Done,
+            REPLY | STORED | NOTHING => Status::Done,
             REFUSAL => Status::Refused,
             _ => return Err(format!("{head:?} is no reply")),
         };
         if head.address != 0 || head.inline != 0 || usize::from(head.slot) >= REQUEST_SLOTS {
             return Err(format!("{head:?} is no reply"));
         }
-        let answer = if head.kind == STORED { Answer::Stored(head.payload as usize) } else { Answer::Data(rest) };
+        let answer = match head.kind {
+            STORED => Answer::Stored(head.payload as usize),
+            NOTHING if rest.is_empty() => Answer::Nothing,
+            NOTHING => return Err(format!("{head:?} is more than nothing")),
+            _ => Answer::Data(rest),
+        };
         Ok(Reply { source: head.source, slot: head.slot, turn: head.turn, status, answer })
     }
 }
@@ -372,7 +399,16 @@ mod tests {
             let packet = request(place.as_ref(), payload);
             let read = Request::parse(&packet, SECRET, 4).unwrap();
             let (address, inline) = (b"address", b"arguments");
-            let expected = Request { asker: ASKER, standing: STANDING, handler: 9, place, address, inline, payload };
+            let expected = Request {
+                asker: ASKER,
+                standing: STANDING,
+                is_question: false,
+                handler: 9,
+                place,
+                address,
+                inline,
+                payload,
+            };
             assert_eq!(read, expected);
         }
 
@@ -388,6 +424,30 @@ mod tests {
         assert!(Reply::parse(&packet, SECRET, 4).is_err(), "what was stored does not travel");
         write_reply(&mut packet, SECRET, 1, ASKER, Status::Done, BULK_BYTES + 1, true);
         assert!(Reply::parse(&packet[..HEAD], SECRET, 4).is_err());
+    }
+
+    #[test]
+    fn questions_and_their_answer_have_nothing_else() {
+        let mut packet = vec![0; PACKET_MAX];
+        let len = write_question(&mut packet, SECRET, ASKER, b"address");
+        packet.truncate(len);
+        let read = Request::parse(&packet, SECRET, 4).unwrap();
+        assert!(read.is_question && read.place.is_none());
+        assert_eq!((read.asker, read.address, read.inline, read.payload), (ASKER, &b"address"[..], &b""[..], &b""[..]));
+        // The number of bytes of arguments, and of payload.
+        for at in [6, 20] {
+            let mut longer = packet.clone();
+            longer[at] = 1;
+            longer.push(0);
+            assert!(Request::parse(&longer, SECRET, 4).unwrap_err().contains("no request"), "{at}");
+        }
+        let mut nothing = vec![0; HEAD];
+        write_nothing(&mut nothing, SECRET, 1, ASKER);
+        let expected = Reply { source: 1, slot: 31, turn: 7, status: Status::Done, answer: Answer::Nothing };
+        assert_eq!(Reply::parse(&nothing, SECRET, 4).unwrap(), expected);
+        nothing[20] = 1;
+        nothing.push(0);
+        assert!(Reply::parse(&nothing, SECRET, 4).unwrap_err().contains("more than nothing"));
     }
 
     #[test]

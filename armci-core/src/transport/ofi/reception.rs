@@ -30,7 +30,7 @@ use super::fabric::Fabric;
 use super::landings::{Job, LANDINGS, Landings, Stage};
 use super::library::Object;
 use super::names::Names;
-use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Request, Standing, Through, write_reply};
+use super::packet::{Asker, Errand, HEAD, PACKET_MAX, Request, Standing, Through, write_nothing, write_reply};
 use super::replies::{REPLIES, Replies, Unsent, Way};
 use crate::error::Result;
 use crate::memory::RegionId;
@@ -305,6 +305,10 @@ impl Reception {
             }
         };
         let way = self.way(state, request.asker, request.address);
+        if request.is_question {
+            self.answer_question(state, way, request.asker);
+            return false;
+        }
         if came == Came::JustNow {
             let Some(order) = state.askers.order(request.asker) else { unreachable!("an asker that has a way") };
             match order.turn(request.standing, packet) {
@@ -342,6 +346,22 @@ impl Reception {
         let done = serve(&incoming(&request, request.payload, data, STAGING_BYTES));
         self.reply(state, reply, request.asker, done, false);
         true
+    }
+
+    /// Tells who asks after its requests if nothing of it is here (see `doubts.rs`).
+    fn answer_question(&self, state: &mut State, way: Way, asker: Asker) {
+        let waits = state.unlanded.iter().any(|(unlanded, _)| *unlanded == way.asker);
+        if waits || state.replies.has_some_of(way.asker) {
+            return;
+        }
+        if let Some(reply) = self.take_packet(state, way) {
+            // SAFETY: OPERATION-MEMORY: the packet is not under way, so it is ours.
+            let head = unsafe { std::slice::from_raw_parts_mut(self.packet(BUFFERS + reply), HEAD) };
+            write_nothing(head, self.fabric.secret(), self.fabric.node().who().rank as u32, asker);
+            if !self.send(way, (reply, HEAD)) {
+                state.replies.keep_unsent((reply, HEAD));
+            }
+        }
     }
 
     /// Gives a request that names a place a landing, which its asker may have; whether it was served at once.

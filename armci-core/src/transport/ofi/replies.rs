@@ -150,6 +150,11 @@ impl Replies {
         }
     }
 
+    /// Whether anything of this asker is here: a packet that it has, or a request that was put off.
+    pub(super) fn has_some_of(&self, asker: usize) -> bool {
+        self.accounts.get(asker).is_some_and(|account| account.held != 0 || !account.put_off.is_empty())
+    }
+
     /// Whether a request of this asker goes behind others of it that were put off.
     pub(super) fn is_behind(&self, asker: usize) -> bool {
         self.accounts.get(asker).is_some_and(|account| !account.put_off.is_empty())
