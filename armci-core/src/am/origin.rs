@@ -291,6 +291,9 @@ impl Origin {
             if attempts < ATTEMPTS {
                 std::hint::spin_loop();
             } else {
+                if let Some(line) = self.line_to(sent.what.target) {
+                    line.wonder();
+                }
                 std::thread::sleep(FULL_INBOX_SLEEP);
             }
         }

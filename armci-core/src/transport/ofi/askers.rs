@@ -109,6 +109,12 @@ impl Askers {
         Ok((number, name))
     }
 
+    /// Whether this is an earlier line of an asker than the one that is known: what comes of it is of no account.
+    pub(super) fn is_over(&self, asker: Asker, line: u32) -> bool {
+        let known = self.known.get(&(asker.rank, asker.context));
+        known.is_some_and(|known| (line.wrapping_sub(known.order.line) as i32) < 0)
+    }
+
     /// The order of an asker that was found before.
     pub(super) fn order(&mut self, asker: Asker) -> Option<&mut Order> {
         self.known.get_mut(&(asker.rank, asker.context)).map(|known| &mut known.order)

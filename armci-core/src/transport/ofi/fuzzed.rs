@@ -92,7 +92,7 @@ mod tests {
         let mut stored = vec![0x5a; HEAD];
         write_reply(&mut stored, SECRET, 1, asker, Status::Done, BULK_BYTES, true);
         let mut question = vec![0x5a; PACKET_MAX];
-        let len = write_question(&mut question, SECRET, asker, &[2; 28]);
+        let len = write_question(&mut question, SECRET, asker, 1, &[2; 28]);
         question.truncate(len);
         let mut nothing = vec![0x5a; HEAD];
         write_nothing(&mut nothing, SECRET, 1, asker);

@@ -7,7 +7,7 @@
 //! # Protocol
 //! A slot is complete when the provider has let go of what was sent *and* the reply is there: until then its memory is
 //! not touched. A reply names the slot and the turn of its use; one that comes twice, or late, is told and dropped.
-//! There are more buffers for replies than slots, so a reply always finds one.
+//! There are more buffers for replies than slots, so a reply finds one.
 //!
 //! # Safety
 //! SINGLE-ORIGIN (see `am/origin.rs`): one thread uses a line. OPERATION-MEMORY (see `endpoint.rs`): tokens, heads and
@@ -142,6 +142,7 @@ impl Line {
             descriptors = [&all[0], &all[1], &all[2]].map(|object| object.get().mem_desc);
             registered = Some(all);
         }
+        let over_tcp = domain.provider().split(';').next() == Some("tcp");
         let line = Line {
             endpoint,
             registered,
@@ -162,7 +163,7 @@ impl Line {
             turns: [const { Cell::new(0) }; REQUEST_SLOTS],
             descriptors,
             under_way: Cell::new(0),
-            doubts: Doubts::new(),
+            doubts: Doubts::new(over_tcp),
             questioned: Cell::new(None),
             late: RefCell::default(),
         };
@@ -489,7 +490,7 @@ impl Line {
         let asker = Asker { rank, context: self.context, slot: slot as u16, turn };
         // SAFETY: SINGLE-ORIGIN: no question is under way, so its front is ours.
         let front = unsafe { std::slice::from_raw_parts_mut(self.front(QUESTION), FRONT) };
-        let len = write_question(front, self.fabric.secret(), asker, &self.name);
+        let len = write_question(front, self.fabric.secret(), asker, self.number, &self.name);
         let nothing = Local { at: ptr::null_mut(), desc: ptr::null_mut() };
         let pieces = [(Local { at: self.front(QUESTION), desc: self.descriptors[0] }, len), (nothing, 0)];
         // SAFETY: OPERATION-MEMORY.
@@ -613,6 +614,7 @@ impl Line {
     fn finish(&self, slot: usize, status: Status, len: usize) {
         self.uses[slot].set(Use::Nothing);
         self.lent[slot].take();
+        self.doubts.end(slot);
         self.under_way.set(self.under_way.get() - 1);
         self.block().replies[slot].complete(status, len);
     }

@@ -68,7 +68,7 @@ struct Head {
     handler: u16,
     /// Counts the uses of a slot, so that a reply that comes twice is known; of a question, its round.
     turn: u16,
-    /// Of a request, where it stands.
+    /// Of a request, where it stands; of a question, its line.
     line: u32,
     number: u32,
 }
@@ -165,7 +165,7 @@ pub(crate) struct Standing {
 pub(crate) struct Request<'a> {
     pub(crate) asker: Asker,
     pub(crate) standing: Standing,
-    /// It only asks whether anything of its asker is here, and stands nowhere.
+    /// It only asks whether anything of its asker is here, and has no number.
     pub(crate) is_question: bool,
     pub(crate) handler: u16,
     pub(crate) place: Option<Place>,
@@ -230,10 +230,10 @@ pub(crate) fn write_request(
     write(to, &[bytemuck::bytes_of(&head), place, address, inline[0], inline[1]])
 }
 
-/// Writes the question whether anything of `asker` is there; says how many bytes that are.
-pub(crate) fn write_question(to: &mut [u8], secret: u64, asker: Asker, address: &[u8]) -> usize {
+/// Writes the question, of this line, whether anything of `asker` is there; says how many bytes that are.
+pub(crate) fn write_question(to: &mut [u8], secret: u64, asker: Asker, line: u32, address: &[u8]) -> usize {
     assert!(address.len() <= ADDRESS_MAX);
-    let head = Head { address: address.len() as u8, ..bare(QUESTION, secret, asker.rank, asker) };
+    let head = Head { address: address.len() as u8, line, ..bare(QUESTION, secret, asker.rank, asker) };
     write(to, &[bytemuck::bytes_of(&head), address])
 }
 
@@ -429,10 +429,10 @@ mod tests {
     #[test]
     fn questions_and_their_answer_have_nothing_else() {
         let mut packet = vec![0; PACKET_MAX];
-        let len = write_question(&mut packet, SECRET, ASKER, b"address");
+        let len = write_question(&mut packet, SECRET, ASKER, 5, b"address");
         packet.truncate(len);
         let read = Request::parse(&packet, SECRET, 4).unwrap();
-        assert!(read.is_question && read.place.is_none());
+        assert!(read.is_question && read.place.is_none() && read.standing.line == 5);
         assert_eq!((read.asker, read.address, read.inline, read.payload), (ASKER, &b"address"[..], &b""[..], &b""[..]));
         // The number of bytes of arguments, and of payload.
         for at in [6, 20] {

@@ -193,6 +193,15 @@ impl Reception {
                     }
                     1
                 }
+                Err(failed)
+                    if self.reply_of(failed.context).is_some_and(|reply| state.replies.is_dispensable(reply)) =>
+                {
+                    tracing::debug!("an answer that may be for nobody did not arrive: {}", failed.reason);
+                    if let Some(reply) = self.reply_of(failed.context) {
+                        self.free_packet(state, reply);
+                    }
+                    1
+                }
                 Err(failed) => {
                     let rank = self.token(failed.context).and_then(|token| {
                         let packet = token.checked_sub(BUFFERS)?;
@@ -255,6 +264,11 @@ impl Reception {
         Some(distance / size_of::<Token>()).filter(|token| *token < self.tokens.len())
     }
 
+    /// The packet for a reply whose token lies there.
+    fn reply_of(&self, context: *mut std::ffi::c_void) -> Option<usize> {
+        self.token(context)?.checked_sub(BUFFERS).filter(|reply| *reply < REPLIES)
+    }
+
     fn complete(&self, state: &mut State, completion: &abi::Completion) {
         match self.token(completion.context) {
             Some(token) if token < BUFFERS => {
@@ -304,6 +318,9 @@ impl Reception {
                 return false;
             }
         };
+        if request.is_question && state.askers.is_over(request.asker, request.standing.line) {
+            return false;
+        }
         let way = self.way(state, request.asker, request.address);
         if request.is_question {
             self.answer_question(state, way, request.asker);
@@ -358,8 +375,10 @@ impl Reception {
             // SAFETY: OPERATION-MEMORY: the packet is not under way, so it is ours.
             let head = unsafe { std::slice::from_raw_parts_mut(self.packet(BUFFERS + reply), HEAD) };
             write_nothing(head, self.fabric.secret(), self.fabric.node().who().rank as u32, asker);
+            // Who asked may have had its answer meanwhile, and its endpoint be gone: then this is for nobody. Else it asks again.
+            state.replies.dispense_with(reply);
             if !self.send(way, (reply, HEAD)) {
-                state.replies.keep_unsent((reply, HEAD));
+                self.free_packet(state, reply);
             }
         }
     }

@@ -38,6 +38,8 @@ pub(super) struct Replies {
     free: Vec<usize>,
     /// Of each packet that is taken.
     ways: [Way; REPLIES],
+    /// Those that nobody may be waiting for any more.
+    dispensable: [bool; REPLIES],
     /// By their numbers.
     accounts: Vec<Account>,
     /// Those with unsent replies, and those with requests that were put off; whose turn it is first.
@@ -59,6 +61,7 @@ impl Replies {
         Replies {
             free: (0..REPLIES).collect(),
             ways: [Way { asker: 0, rank: 0, endpoint: abi::ADDR_UNSPEC }; REPLIES],
+            dispensable: [false; REPLIES],
             accounts: Vec::new(),
             unsent: VecDeque::new(),
             put_off: VecDeque::new(),
@@ -100,7 +103,18 @@ impl Replies {
         let asker = self.ways[packet].asker;
         self.account(asker).held -= 1;
         self.ways[packet].endpoint = abi::ADDR_UNSPEC;
+        self.dispensable[packet] = false;
         self.free.push(packet);
+    }
+
+    /// Nobody may be waiting for what is in this packet when it gets there.
+    pub(super) fn dispense_with(&mut self, packet: usize) {
+        self.dispensable[packet] = true;
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_dispensable(&self, packet: usize) -> bool {
+        self.dispensable[packet]
     }
 
     /// Where a packet goes, or went last.
